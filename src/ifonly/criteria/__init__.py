@@ -1,0 +1,198 @@
+"""What makes a counterfactual good. A criterion is said twice: as demands and costs of a program, and as a measure.
+
+A `Criterion` is what the user writes. For one question (a `Query`) it yields `Demand`s, the atoms that can clash and be
+loosened one by one, and costs, the terms of the objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.box import Box
+from ifonly.mip import Affine, FloatArray
+from ifonly.models import Model
+from ifonly.schema import Numeric, Schema
+from ifonly.training import Training
+
+if TYPE_CHECKING:
+    from ifonly.problem import Problem
+
+__all__ = ["Costs", "Criterion", "Demand", "Query", "Relaxation", "number"]
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """One question: this factual, this model, this training data."""
+
+    schema: Schema
+    factual: FloatArray
+    model: Model
+    training: Training
+    seed: int = 0
+
+    def value(self, j: int) -> Any:
+        """Return the factual's raw value of feature `j`."""
+        return self.schema.level_values(j, self.factual)
+
+    def changed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Return, per row and feature, whether it differs from the factual."""
+        different = (self.factual != U) & ~(np.isnan(self.factual) & np.isnan(U))
+        return np.logical_or.reduceat(different, self.schema.starts, axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A way out of a contradiction.
+
+    Attributes
+    ----------
+    demand
+        The demand to loosen, in words.
+    change
+        How to loosen it, in words, e.g. "at_most 1 -> 2".
+    amount
+        How far that is, in the demand's own unit.
+    """
+
+    demand: str
+    change: str
+    amount: float
+
+    def __str__(self) -> str:
+        return self.change
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """One atomic demand on the answer. Subclasses fill in what they need; the defaults demand nothing."""
+
+    text: str
+
+    def narrow(self, query: Query, box: Box) -> None:
+        """Shrink the box, for a demand on single features."""
+
+    def cuts(self, query: Query) -> Mapping[int, FloatArray]:  # noqa: ARG002 - for subclasses
+        """Return the raw thresholds this demand asks for."""
+        return {}
+
+    def raw(self, query: Query) -> frozenset[int]:  # noqa: ARG002 - for subclasses
+        """Return the numeric features whose raw value this demand couples."""
+        return frozenset()
+
+    def apply(self, problem: Problem) -> None:
+        """Add rows to the program."""
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say, per canonical row, whether the demand is met: the NumPy twin of `narrow` and `apply`."""
+        box = Box.of(query.schema, query.factual)
+        self.narrow(query, box)
+        return box.contains(U, 1e-9)
+
+    def excess(self, problem: Problem) -> Affine | None:  # noqa: ARG002 - for subclasses
+        """Return an expression of how far the demand is broken, or None: then it can only be dropped."""
+        return None
+
+    def excess_raw(self, query: Query) -> frozenset[int]:
+        """Return the numeric features whose raw value `excess` needs."""
+        return self.raw(query)
+
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:  # noqa: ARG002 - for subclasses
+        """Return the loosening that lets the row `u` through."""
+        return Relaxation(self.text, f"drop: {self.text}", 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """The separable part of the objective: what each feature costs by itself.
+
+    ``sum_j linear[j] |x_j - xhat_j| + square[j] (x_j - xhat_j)^2 + price[j] [x_j != xhat_j] + levels[level of j]``
+    """
+
+    linear: FloatArray
+    square: FloatArray
+    price: FloatArray
+    levels: FloatArray
+
+    @classmethod
+    def none(cls, schema: Schema) -> Costs:
+        """Return costs of zero."""
+        n = len(schema)
+        return cls(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(schema.width))
+
+    def __add__(self, other: Costs) -> Costs:
+        return Costs(
+            self.linear + other.linear,
+            self.square + other.square,
+            self.price + other.price,
+            self.levels + other.levels,
+        )
+
+    def numeric(self, j: int, deviation: FloatArray) -> FloatArray:
+        """Return the cost of moving numeric feature `j` by these amounts."""
+        moved = np.abs(deviation)
+        return np.asarray(self.linear[j] * moved + self.square[j] * moved**2 + self.price[j] * (moved != 0))
+
+    def level_costs(self, schema: Schema, j: int, factual: FloatArray) -> FloatArray:
+        """Return the cost of each level of categorical feature `j`."""
+        part = schema.slice(j)
+        return np.asarray(self.levels[part] + self.price[j] * (factual[part] == 0))
+
+    def per_feature(self, query: Query, U: FloatArray) -> FloatArray:
+        """Return the cost of each feature of each row; a value in place of a missing one costs only its price."""
+        out = np.zeros((len(U), len(query.schema)))
+        for j, feature in enumerate(query.schema.features):
+            part = U[:, query.schema.slice(j)]
+            if isinstance(feature, Numeric):
+                hat = float(query.factual[query.schema.starts[j]])
+                if np.isnan(hat):
+                    out[:, j] = np.where(np.isnan(part[:, 0]), 0.0, self.price[j])
+                else:
+                    out[:, j] = self.numeric(j, part[:, 0] - hat)
+            else:
+                out[:, j] = part @ self.level_costs(query.schema, j, query.factual)
+        return out
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What the user writes; subclasses are the public criteria."""
+
+    def check(self, query: Query) -> None:
+        """Raise `CriterionError` when the criterion is ill-posed for this schema; warn when the factual breaks it."""
+
+    def demands(self, query: Query) -> Sequence[Demand]:  # noqa: ARG002 - for subclasses
+        """Return the atomic demands."""
+        return ()
+
+    def costs(self, query: Query) -> Costs | None:  # noqa: ARG002 - for subclasses
+        """Return the separable costs, if any."""
+        return None
+
+    def couples(self, query: Query) -> frozenset[int]:  # noqa: ARG002 - for subclasses
+        """Return the numeric features whose raw value a non-separable cost needs."""
+        return frozenset()
+
+    def add_cost(self, problem: Problem) -> None:
+        """Add a non-separable cost to the program."""
+
+    def coupled_cost(self, query: Query, U: FloatArray) -> FloatArray:  # noqa: ARG002 - for subclasses
+        """Return the non-separable cost of each row: the NumPy twin of `add_cost`."""
+        return np.zeros(len(U))
+
+    def coupled_bound(self, query: Query) -> Costs | None:  # noqa: ARG002 - for subclasses
+        """Return separable costs whose largest entry bounds the coupled cost from below, for reduction."""
+        return None
+
+    def measure(self, query: Query, U: FloatArray) -> dict[str, FloatArray]:  # noqa: ARG002 - for subclasses
+        """Return named numbers about each row, in the words of this criterion."""
+        return {}
+
+
+def number(value: float) -> str:
+    """Print a number in a message: short, and whole when it is whole."""
+    return f"{value:.6g}"

@@ -1,0 +1,252 @@
+"""The atoms of actionability: each can be said to the optimiser, checked by NumPy, and loosened by the least amount."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.box import Box
+from ifonly.criteria import Demand, Query, Relaxation, number
+from ifonly.mip import Affine, FloatArray
+from ifonly.schema import Numeric
+
+if TYPE_CHECKING:
+    from ifonly.problem import Problem
+
+__all__ = ["Between", "Direction", "Frozen", "Imply", "LevelSet", "LinearDemand"]
+
+_ROW_TOLERANCE = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class _OnFeature(Demand):
+    """A demand on one feature: a part of its box."""
+
+    feature: int
+
+    def excess_raw(self, query: Query) -> frozenset[int]:
+        """Measuring how far a numeric feature leaves its interval needs its raw value."""
+        numeric = isinstance(query.schema.features[self.feature], Numeric)
+        return frozenset({self.feature}) if numeric else frozenset()
+
+    def _interval(self, query: Query) -> tuple[float, float]:
+        box = Box.of(query.schema, query.factual)
+        self.narrow(query, box)
+        return float(box.lower[self.feature]), float(box.upper[self.feature])
+
+    def excess(self, problem: Problem) -> Affine | None:
+        """How far outside the demanded part the feature lies (a level outside counts 1)."""
+        query, x, j = problem.query, problem.x, self.feature
+        box = Box.of(query.schema, query.factual)
+        self.narrow(query, box)
+        if not isinstance(query.schema.features[j], Numeric):
+            outside = ~box.allowed[query.schema.slice(j)]
+            return x.level_table(j, outside.astype(np.float64))
+        low, high = float(box.lower[j]), float(box.upper[j])
+        over = problem.mip.column(0.0, max(0.0, float(problem.box.upper[j]) - min(low, high)), name="over")
+        under = problem.mip.column(0.0, max(0.0, max(low, high) - float(problem.box.lower[j])), name="under")
+        problem.mip.row(x.raw(j) - over, upper=high)
+        problem.mip.row(x.raw(j) + under, lower=low)
+        return over + under
+
+    def _found(self, query: Query, u: FloatArray) -> str:
+        value = query.schema.level_values(self.feature, u)
+        return number(value) if isinstance(value, float) else str(value)
+
+    def _amount(self, query: Query, u: FloatArray) -> float:
+        if not isinstance(query.schema.features[self.feature], Numeric):
+            return 1.0
+        low, high = self._interval(query)
+        value = float(u[query.schema.starts[self.feature]])
+        return max(low - value, value - high, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Frozen(_OnFeature):
+    """``x_j = xhat_j``."""
+
+    def narrow(self, query: Query, box: Box) -> None:
+        part = query.factual[query.schema.slice(self.feature)]
+        if isinstance(query.schema.features[self.feature], Numeric):
+            if not np.isnan(part[0]):
+                box.lower[self.feature] = max(box.lower[self.feature], part[0])
+                box.upper[self.feature] = min(box.upper[self.feature], part[0])
+        elif part.any():
+            box.keep_levels(self.feature, part > 0)
+
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        name = query.schema.names[self.feature]
+        change = f"unfreeze {name} (it would become {self._found(query, u)})"
+        return Relaxation(self.text, change, self._amount(query, u))
+
+
+@dataclass(frozen=True, eq=False)
+class Direction(_OnFeature):
+    """``x_j >= xhat_j`` (sign 1) or ``x_j <= xhat_j`` (sign -1); levels in their order."""
+
+    sign: int
+
+    def narrow(self, query: Query, box: Box) -> None:
+        part = query.factual[query.schema.slice(self.feature)]
+        if isinstance(query.schema.features[self.feature], Numeric):
+            if np.isnan(part[0]):
+                return
+            if self.sign > 0:
+                box.lower[self.feature] = max(box.lower[self.feature], part[0])
+            else:
+                box.upper[self.feature] = min(box.upper[self.feature], part[0])
+        elif part.any():
+            order = np.arange(part.size) * self.sign
+            box.keep_levels(self.feature, order >= order[int(part.argmax())])
+
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        name, other = query.schema.names[self.feature], "decrease" if self.sign > 0 else "increase"
+        change = f"let {name} {other} to {self._found(query, u)}"
+        return Relaxation(self.text, change, self._amount(query, u))
+
+
+@dataclass(frozen=True, eq=False)
+class Between(_OnFeature):
+    """``low <= x_j <= high``, as a range or as a largest step from the factual."""
+
+    low: float
+    high: float
+    kind: str
+
+    def narrow(self, query: Query, box: Box) -> None:
+        del query
+        if self.kind == "range":
+            box.missing[self.feature] = False  # a range gives a missing feature a value
+        if not (np.isnan(self.low) or np.isnan(self.high)):
+            box.narrow(self.feature, self.low, self.high)
+
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        name = query.schema.names[self.feature]
+        value = float(u[query.schema.starts[self.feature]])
+        amount = self._amount(query, u)
+        if self.kind == "max_step":
+            hat = float(query.factual[query.schema.starts[self.feature]])
+            change = f"max_step of {name} {number((self.high - self.low) / 2)} -> {number(abs(value - hat))}"
+            return Relaxation(self.text, change, amount)
+        wider = f"({_end(min(self.low, value))}, {_end(max(self.high, value))})"
+        return Relaxation(self.text, f"range of {name} ({_end(self.low)}, {_end(self.high)}) -> {wider}", amount)
+
+
+def _end(value: float) -> str:
+    return number(value) if np.isfinite(value) else "None"
+
+
+@dataclass(frozen=True, eq=False)
+class LevelSet(_OnFeature):
+    """The level of a categorical feature lies in a set."""
+
+    levels: npt.NDArray[np.bool_]
+
+    def narrow(self, query: Query, box: Box) -> None:
+        del query
+        box.missing[self.feature] = False  # naming levels gives a missing feature a value
+        box.keep_levels(self.feature, self.levels)
+
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        name = query.schema.names[self.feature]
+        return Relaxation(self.text, f"also allow {name} to be {self._found(query, u)}", 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDemand(Demand):
+    """``low <= weights @ u <= high``."""
+
+    weights: FloatArray
+    low: float
+    high: float
+
+    def raw(self, query: Query) -> frozenset[int]:
+        return frozenset(
+            j
+            for j, f in enumerate(query.schema.features)
+            if isinstance(f, Numeric) and self.weights[query.schema.starts[j]]
+        )
+
+    def apply(self, problem: Problem) -> None:
+        problem.mip.row(problem.x.affine(self.weights), self.low, self.high)
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        del query
+        value = np.nan_to_num(U) @ self.weights
+        room = _ROW_TOLERANCE * np.maximum(1.0, np.abs(U) @ np.abs(self.weights))
+        return np.asarray((value >= self.low - room) & (value <= self.high + room))
+
+    def excess(self, problem: Problem) -> Affine:
+        expression = problem.x.affine(self.weights)
+        least, most = problem.mip.bounds(expression)
+        over = problem.mip.column(0.0, max(0.0, most - self.high) if np.isfinite(self.high) else 0.0, name="over")
+        under = problem.mip.column(0.0, max(0.0, self.low - least) if np.isfinite(self.low) else 0.0, name="under")
+        problem.mip.row(expression - over, upper=self.high)
+        problem.mip.row(expression + under, lower=self.low)
+        return over + under
+
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        del query
+        value = float(np.nan_to_num(u) @ self.weights)
+        if value > self.high:
+            return Relaxation(self.text, f"at_most {number(self.high)} -> {number(value)}", value - self.high)
+        return Relaxation(self.text, f"at_least {number(self.low)} -> {number(value)}", self.low - value)
+
+
+@dataclass(frozen=True, eq=False)
+class Imply(Demand):
+    """All conditions of `if_` together imply each condition of `then`: ``sum_i a_i - (n - 1) <= b``."""
+
+    @dataclass(frozen=True, eq=False)
+    class Condition:
+        """A feature in an interval or in a set of levels."""
+
+        feature: int
+        low: float = -np.inf
+        high: float = np.inf
+        levels: npt.NDArray[np.bool_] | None = None
+
+        def cuts(self) -> FloatArray:
+            """The thresholds ``x <= high`` and ``x <= just below low``."""
+            ends = [self.high] if np.isfinite(self.high) else []
+            return np.array([*ends, *([np.nextafter(self.low, -np.inf)] if np.isfinite(self.low) else [])])
+
+        def literal(self, problem: Problem) -> Affine:
+            """Return its 0/1 expression."""
+            x, j = problem.x, self.feature
+            if self.levels is not None:
+                return x.level_in(j, self.levels)
+            top = x.at_most(j, self.high) if np.isfinite(self.high) else Affine(constant=1.0)
+            below = x.at_most(j, float(np.nextafter(self.low, -np.inf))) if np.isfinite(self.low) else Affine()
+            return top - below
+
+        def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+            """Say which rows meet it."""
+            part = U[:, query.schema.slice(self.feature)]
+            if self.levels is not None:
+                return np.asarray((part > 0.5) @ self.levels.astype(float) > 0.5)
+            return np.asarray((part[:, 0] >= self.low) & (part[:, 0] <= self.high))
+
+    if_: tuple[Condition, ...]
+    then: tuple[Condition, ...]
+
+    def cuts(self, query: Query) -> Mapping[int, FloatArray]:
+        out: dict[int, FloatArray] = {}
+        for c in (*self.if_, *self.then):
+            if isinstance(query.schema.features[c.feature], Numeric):
+                out[c.feature] = np.concatenate([out.get(c.feature, np.empty(0)), c.cuts()])
+        return out
+
+    def apply(self, problem: Problem) -> None:
+        together = Affine.total(c.literal(problem) for c in self.if_) - float(len(self.if_) - 1)
+        for c in self.then:
+            problem.mip.row(c.literal(problem) - together, lower=0.0)
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        given = np.logical_and.reduce([c.holds(query, U) for c in self.if_])
+        follows = np.logical_and.reduce([c.holds(query, U) for c in self.then])
+        return np.asarray(~given | follows)

@@ -1,0 +1,263 @@
+"""Validity: the model must say what is wanted, ties broken exactly as its `predict` breaks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.criteria import Demand, Query, Relaxation, number
+from ifonly.errors import CriterionError, did_you_mean
+from ifonly.mip import Affine, Convex, FloatArray
+from ifonly.models import Model, Read
+
+if TYPE_CHECKING:
+    from ifonly.problem import Problem
+
+__all__ = ["Goal", "Target", "resolve"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The outcome that is wished for.
+
+    Parameters
+    ----------
+    label
+        The wanted class, for a classifier.
+    probability
+        The least probability the model must give that class; without it, the class must be the prediction. A value
+        below one half does not ask for the class to win.
+    at_least, at_most
+        The wanted interval of a regression model's prediction.
+
+    Examples
+    --------
+    >>> Target("good", probability=0.7)
+    Target(label='good', probability=0.7, at_least=None, at_most=None)
+    """
+
+    label: Any = None
+    probability: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.probability is not None and not 0.0 < self.probability < 1.0:
+            raise CriterionError(
+                f"The 'probability' of a Target must lie strictly between 0 and 1, got {self.probability!r}. For 70 per "
+                "cent write 0.7."
+            )
+        interval = self.at_least is not None or self.at_most is not None
+        if interval and (self.label is not None or self.probability is not None):
+            raise CriterionError(
+                "A Target is either a class (label, probability) or an interval (at_least, at_most), not both."
+            )
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise CriterionError(
+                f"The interval of the Target is empty: at_least={self.at_least!r} is above at_most={self.at_most!r}."
+            )
+
+
+Kind = Literal["class", "probability", "interval"]
+
+
+@dataclass(frozen=True, eq=False)
+class Goal(Demand):
+    """A target made exact for one model: rows on its scores, and the model's own word at the end."""
+
+    model: Model
+    kind: Kind
+    label: Any = None
+    index: int = 0
+    probability: float = 0.0
+    low: float = -np.inf
+    high: float = np.inf
+
+    @property
+    def read(self) -> Read:
+        """How the model's scores become predictions."""
+        return self.model.read
+
+    # -- the optimiser's side -----------------------------------------------------------------------------------
+    def apply(self, problem: Problem) -> None:
+        """Demand the outcome with the problem's margin."""
+        for expression in self.gaps(problem.outputs, problem.margin):
+            problem.mip.row(expression, lower=0.0)
+        if self.kind == "probability" and self.read.link == "softmax" and self.read.rule == "argmax":
+            self._softmax(problem)
+
+    def gaps(self, scores: list[Affine], margin: float) -> list[Affine]:
+        """Return expressions that must not be negative."""
+        read, i = self.read, self.index
+        if self.kind == "interval":
+            out = [scores[0] - (self.low + margin)] if np.isfinite(self.low) else []
+            return [*out, *([(self.high - margin) - scores[0]] if np.isfinite(self.high) else [])]
+        if self.kind == "probability":
+            if read.rule == "sign":
+                need = self._needed_score()
+                return [scores[0] - (need + margin)] if i == 1 else [(need - margin) - scores[0]]
+            if read.link == "identity":
+                return [scores[i] - (self.probability + margin)]
+            return []
+        if read.rule == "sign":
+            sign = 1.0 if i == 1 else -1.0
+            return [(scores[0] - read.threshold) * sign - margin]
+        return [scores[i] - scores[k] - margin for k in range(len(scores)) if k != i]
+
+    def _needed_score(self) -> float:
+        p = self.probability if self.index == 1 else 1.0 - self.probability
+        if self.read.link_inverse is not None:
+            return self.read.link_inverse(p)
+        if self.read.link == "identity":
+            return p
+        if self.read.link == "clip":
+            return 2.0 * p - 1.0
+        return float(np.log(p) - np.log1p(-p))
+
+    def _softmax(self, problem: Problem) -> None:
+        """``log sum_k exp(s_k - s_want) <= -log p``: convex in the scores."""
+        i, limit = self.index, -float(np.log(self.probability)) - problem.margin
+        others = [k for k in range(len(problem.outputs)) if k != i]
+        inner = tuple(problem.outputs[k] - problem.outputs[i] for k in others)
+
+        def function(d: FloatArray) -> float:
+            top = max(0.0, float(d.max()))
+            return float(top + np.log(np.exp(-top) + np.exp(d - top).sum()) - limit)
+
+        def gradient(d: FloatArray) -> FloatArray:
+            top = max(0.0, float(d.max()))
+            e = np.exp(d - top)
+            return np.asarray(e / (np.exp(-top) + e.sum()))
+
+        problem.mip.convex(Convex(inner, function, gradient))
+
+    def ties_are_ours(self) -> bool:
+        """Whether a score exactly on the threshold gives the wanted outcome."""
+        if self.kind != "class":
+            return True
+        if self.read.rule == "sign":
+            return (self.index == 0) == self.read.strict
+        return self.index == 0
+
+    # -- NumPy's side -------------------------------------------------------------------------------------------
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say, by the form's scores, which rows have the wanted outcome."""
+        del query
+        scores = self.read.form(U)
+        return self.holds_scores(scores)
+
+    def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which scores give the wanted outcome."""
+        if self.kind == "interval":
+            return np.asarray((scores[:, 0] >= self.low) & (scores[:, 0] <= self.high))
+        if self.kind == "probability":
+            probabilities = self.read.probabilities(scores)
+            assert probabilities is not None
+            return np.asarray(probabilities[:, self.index] >= self.probability)
+        return np.asarray(self.read.decide(scores) == self.index)
+
+    def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows the user's own model confirms."""
+        if self.kind == "interval":
+            values = np.asarray(self.model.predict(U), dtype=np.float64)
+            return np.asarray((values >= self.low) & (values <= self.high))
+        if self.kind == "probability":
+            probabilities = self.model.predict_proba(U)
+            assert probabilities is not None
+            return np.asarray(probabilities[:, self.index] >= self.probability)
+        return np.array([p == self.label for p in self.model.predict(U)], dtype=np.bool_)
+
+    def score_of(self, U: FloatArray) -> FloatArray:
+        """Return what is shown beside the prediction: the wanted class's probability, else a decision score."""
+        scores = self.read.form(U)
+        if not self.read.classes:
+            return scores[:, 0]
+        probabilities = self.read.probabilities(scores)
+        if probabilities is not None:
+            return probabilities[:, self.index]
+        if self.read.rule == "sign":
+            return scores[:, 0] - self.read.threshold if self.index == 1 else self.read.threshold - scores[:, 0]
+        return scores[:, self.index] - np.delete(scores, self.index, axis=1).max(axis=1)
+
+    # -- loosening ----------------------------------------------------------------------------------------------
+    def excess(self, problem: Problem) -> Affine | None:
+        """How far the scores stay behind, where the demand has a size at all."""
+        gaps = self.gaps(problem.outputs, 0.0)
+        if self.kind == "class" or not gaps:
+            return None
+        worst = problem.mip.column(0.0, 1e9, name="behind")
+        for gap in gaps:
+            problem.mip.row(gap + worst, lower=0.0)
+        return worst
+
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        """Name the outcome that is within reach."""
+        if self.kind == "probability":
+            reached = float(self.score_of(u[None, :])[0])
+            shown = np.floor(reached * 1e4) / 1e4
+            change = f"probability {number(self.probability)} -> {number(shown)}"
+            return Relaxation(self.text, change, self.probability - reached)
+        if self.kind == "interval":
+            value = float(self.score_of(u[None, :])[0])
+            low, high = min(self.low, value), max(self.high, value)
+            change = f"outcome {_interval(self.low, self.high)} -> {_interval(low, high)}"
+            return Relaxation(self.text, change, max(self.low - value, value - self.high))
+        return super().loosened(query, u)
+
+
+def _interval(low: float, high: float) -> str:
+    left = "-inf" if np.isneginf(low) else number(low)
+    right = "inf" if np.isposinf(high) else number(high)
+    return f"({left}, {right})"
+
+
+def resolve(want: Any, model: Model) -> Goal:
+    """Turn what the user wants into a goal for this model, or say why it makes no sense for it."""
+    target = want if isinstance(want, Target) else Target(label=want)
+    read = model.read
+    if not read.classes:
+        if target.at_least is None and target.at_most is None:
+            raise CriterionError(
+                "The model predicts a number, so say which numbers are wanted: want=Target(at_least=...) or "
+                f"Target(at_most=...). Got {want!r}."
+            )
+        low = -np.inf if target.at_least is None else float(target.at_least)
+        high = np.inf if target.at_most is None else float(target.at_most)
+        return Goal(f"want a prediction in {_interval(low, high)}", model, "interval", low=low, high=high)
+    if target.at_least is not None or target.at_most is not None:
+        raise CriterionError(
+            f"The model predicts classes ({_known(read)}), not numbers: use want=Target(label, probability=...)."
+        )
+    index = _class_index(target.label, read)
+    label = read.classes[index]
+    if target.probability is None:
+        return Goal(f"want {label!r}", model, "class", label, index)
+    if read.link in ("none", "normalised") or not hasattr(model.estimator, "predict_proba"):
+        why = "gives no probabilities" if read.link != "normalised" else "divides one-vs-rest sigmoids by their sum"
+        raise CriterionError(
+            f"A probability was asked for, but {type(model.estimator).__name__} {why}. Ask for the class alone, or use "
+            "a model with exact probabilities (e.g. LogisticRegression, a forest, or CalibratedClassifierCV)."
+        )
+    text = f"want {label!r} with probability at least {number(target.probability)}"
+    return Goal(text, model, "probability", label, index, target.probability)
+
+
+def _class_index(label: Any, read: Read) -> int:
+    for i, known in enumerate(read.classes):
+        if known == label and isinstance(known, bool) == isinstance(label, (bool, np.bool_)):
+            return i
+    if label is None:
+        raise CriterionError(
+            f"Say which outcome is wanted: the model knows {_known(read)}. want=None means 'the other class' and "
+            "needs exactly two."
+        )
+    raise CriterionError(
+        f"The model does not know the class {label!r}; it knows {_known(read)}.{did_you_mean(label, read.classes)}"
+    )
+
+
+def _known(read: Read) -> str:
+    return ", ".join(repr(c) for c in read.classes)

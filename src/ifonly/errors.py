@@ -1,0 +1,130 @@
+"""Every error and warning of ifonly; each says what happened, why, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ifonly.criteria import Relaxation
+
+__all__ = [
+    "CriterionError",
+    "FactualViolatesDemand",
+    "IfOnlyError",
+    "IfOnlyWarning",
+    "Infeasible",
+    "NoCounterfactual",
+    "NotProvenOptimal",
+    "NotVerified",
+    "OutOfTime",
+    "OutsideTrainingRange",
+    "SchemaError",
+    "SolverError",
+    "SolverFailed",
+    "SolverMissing",
+    "UnsupportedModel",
+    "did_you_mean",
+]
+
+
+class IfOnlyError(Exception):
+    """The root of everything ifonly raises."""
+
+
+class SchemaError(IfOnlyError, ValueError):
+    """A row or frame does not fit the schema: unknown column, missing value, unseen level, out of range."""
+
+
+class UnsupportedModel(IfOnlyError, NotImplementedError):
+    """A model or a preprocessing step that cannot be read exactly; names the step and what is near."""
+
+
+class CriterionError(IfOnlyError, ValueError):
+    """A criterion or target that is ill-posed by itself, before anything is solved."""
+
+
+class SolverError(IfOnlyError, RuntimeError):
+    """The optimiser could not do its work."""
+
+
+class SolverMissing(SolverError, ImportError):
+    """The solver that was asked for is not installed."""
+
+
+class SolverFailed(SolverError):
+    """The solver stopped without an answer and without a proof."""
+
+
+class NoCounterfactual(IfOnlyError, RuntimeError):
+    """There is no answer to return; the subclasses say whether that is proven."""
+
+
+class Infeasible(NoCounterfactual):
+    """Proven: nothing satisfies all demands.
+
+    Attributes
+    ----------
+    conflict
+        A minimal set of clashing demands, in words: drop any one and the rest is possible.
+    relaxations
+        For each demand of the conflict, the smallest loosening that makes the whole possible.
+    """
+
+    def __init__(
+        self, message: str, conflict: Sequence[str] = (), relaxations: Sequence[Relaxation] = ()
+    ) -> None:
+        super().__init__(message)
+        self.conflict = tuple(conflict)
+        self.relaxations = tuple(relaxations)
+
+    def __reduce__(self) -> tuple[type[Infeasible], tuple[object, ...]]:
+        return type(self), (str(self), self.conflict, self.relaxations)
+
+
+class OutOfTime(NoCounterfactual):
+    """The time limit passed before any verified answer was found; `bound` is what was proven so far."""
+
+    def __init__(self, message: str, bound: float = float("-inf")) -> None:
+        super().__init__(message)
+        self.bound = bound
+
+    def __reduce__(self) -> tuple[type[OutOfTime], tuple[object, ...]]:
+        return type(self), (str(self), self.bound)
+
+
+class NotVerified(IfOnlyError, RuntimeError):
+    """The user's own model refused the answer, even after repair; carries both scores."""
+
+    def __init__(
+        self, message: str, form_score: Sequence[float] = (), model_score: Sequence[float] = ()
+    ) -> None:
+        super().__init__(message)
+        self.form_score = tuple(form_score)
+        self.model_score = tuple(model_score)
+
+    def __reduce__(self) -> tuple[type[NotVerified], tuple[object, ...]]:
+        return type(self), (str(self), self.form_score, self.model_score)
+
+
+class IfOnlyWarning(UserWarning):
+    """The root of everything ifonly warns about."""
+
+
+class NotProvenOptimal(IfOnlyWarning):
+    """The answer is valid, but the search stopped before optimality was proven."""
+
+
+class OutsideTrainingRange(IfOnlyWarning):
+    """The factual lies outside the bounds of the schema, which were widened to include it."""
+
+
+class FactualViolatesDemand(IfOnlyWarning):
+    """The factual itself breaks a demand, so every answer must change that feature."""
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """Return a hint such as " Did you mean 'age'?", or an empty string when nothing is near."""
+    close = get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=0.6)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,88 @@
+"""Opening a fitted model: is it fitted, does it fit the data, and what does it receive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ifonly.errors import SchemaError, UnsupportedModel
+from ifonly.mip import FloatArray
+from ifonly.models import Model, read_estimator
+from ifonly.models.source import Source
+from ifonly.schema import Schema
+from ifonly.tables import align, as_frame, column_diff
+
+__all__ = ["open_model"]
+
+
+def open_model(
+    estimator: Any, X: Any, schema: Schema | None
+) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
+    """Return the schema, the read model, the training frame and its canonical rows."""
+    _check_fitted(estimator)
+    frame = as_frame(X, None if schema is None else schema.names)
+    if frame.empty:
+        raise SchemaError(
+            f"The training data is empty ({len(frame)} rows, {frame.shape[1]} columns): ranges and levels are read off "
+            "it. Pass the data the model was trained on."
+        )
+    _check_columns(estimator, frame)
+    schema = Schema.infer(frame) if schema is None else schema
+    frame = align(frame, schema.names)
+    U = schema.encode(frame, missing=True)
+    named = _takes_names(estimator)
+
+    def prepare(rows: FloatArray) -> Any:
+        decoded = schema.decode(rows)
+        return decoded if named else decoded.to_numpy()
+
+    complete = ~np.isnan(U).any(axis=1)
+    base = U[int(np.argmax(complete))]
+    read = read_estimator(estimator, Source.raw(schema, prepare, base))
+    if not read.accepts_missing:
+        schema.encode(frame)
+    return schema, Model(read, estimator, prepare), frame, U
+
+
+def _takes_names(estimator: Any) -> bool:
+    """Whether the estimator was fitted on named columns (frames); otherwise it is given plain arrays."""
+    if hasattr(estimator, "steps"):
+        return any(_takes_names(step) for _, step in estimator.steps if not isinstance(step, str) and step is not None)
+    return hasattr(estimator, "feature_names_in_") or getattr(estimator, "takes_frames", False)
+
+
+def _check_fitted(estimator: Any) -> None:
+    from sklearn.exceptions import NotFittedError  # noqa: PLC0415 - scikit-learn is loaded with the first model
+    from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415
+
+    if isinstance(estimator, type) or not hasattr(estimator, "predict"):
+        raise UnsupportedModel(
+            f"A model must be a fitted estimator with a predict method, got {estimator!r}. Fit it first; a torch or ONNX "
+            "network goes into its adapter (ifonly.adapters)."
+        )
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        raise UnsupportedModel(
+            f"This {type(estimator).__name__} is not fitted yet. Call fit(X, y) before explaining it."
+        ) from None
+    except TypeError:
+        return  # not a scikit-learn estimator: its reader will see
+
+
+def _check_columns(estimator: Any, frame: pd.DataFrame) -> None:
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and list(names) != list(frame.columns):
+        raise SchemaError(
+            "The columns of X are not those the model was fitted on (same names, same order):\n"
+            + column_diff([str(c) for c in names], list(frame.columns))
+            + "\nPass X[model.feature_names_in_]."
+        )
+    expected = getattr(estimator, "n_features_in_", None)
+    if expected is not None and expected != frame.shape[1]:
+        raise SchemaError(
+            f"The model was fitted on {expected} columns, but X has {frame.shape[1]}. Pass the frame it was trained on, "
+            "or the whole Pipeline instead of its last step."
+        )

@@ -1,0 +1,204 @@
+"""A trained model as a form: the same function said twice, once to the optimiser and once to NumPy.
+
+`read(estimator, schema, X)` finds the reader of the estimator's class by name, so no framework is imported unless
+the user has it. A reader is a function marked with ``@reads("framework", "ClassName", ...)`` in `models/readers`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from ifonly.errors import UnsupportedModel, did_you_mean
+from ifonly.mip import Affine, FloatArray, Mip
+
+if TYPE_CHECKING:
+    from ifonly.models.source import Source
+    from ifonly.variables import Variables
+
+__all__ = ["Form", "Model", "Read", "known_readers", "read_estimator", "reads"]
+
+Link = Literal["none", "identity", "sigmoid", "softmax", "clip", "normalised"]
+
+
+@runtime_checkable
+class Form(Protocol):
+    """A function of the canonical vector that NumPy can evaluate and a program can contain."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        ...
+
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the scores of canonical rows, shape (rows, outputs)."""
+        ...
+
+    def cuts(self) -> Mapping[int, FloatArray]:
+        """Return numeric feature -> raw thresholds ``x <= cut`` the form asks for."""
+        ...
+
+    def raw(self) -> frozenset[int]:
+        """Return the numeric features whose raw value enters the form."""
+        ...
+
+    def features(self) -> frozenset[int]:
+        """Return the features that can change the scores at all."""
+        ...
+
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+        """Add the form to a program and return its scores as expressions."""
+        ...
+
+    def refined(self, u: FloatArray) -> Form | None:
+        """Return a form that is exact at `u`, or None when this one is exact everywhere."""
+        ...
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a reader returns: the form, and how its scores become a prediction.
+
+    Attributes
+    ----------
+    form
+        The scores.
+    classes
+        The labels, in the model's order; empty for a regression model.
+    rule
+        ``"sign"``: one score, the second class iff ``score > threshold``; ``"argmax"``: one score per class, the
+        first of the largest wins; ``"value"``: regression, the score is the prediction.
+    link
+        How the scores become probabilities: ``"none"`` (there are none), ``"identity"`` (they are), ``"sigmoid"``,
+        ``"softmax"``, ``"clip"`` (``(s + 1) / 2`` within 0 and 1), ``"normalised"`` (sigmoids divided by their sum).
+    threshold
+        The score above which rule ``"sign"`` gives the second class.
+    strict
+        Whether a score exactly at the threshold stays with the first class.
+    piecewise_constant
+        Whether the scores take finitely many values (trees), so that ties are real and no margin is needed.
+    inverse
+        For regression: the inverse of an increasing output transform, and the transform itself, when there is one.
+    """
+
+    form: Form
+    classes: tuple[Any, ...] = ()
+    rule: Literal["sign", "argmax", "value"] = "value"
+    link: Link = "none"
+    threshold: float = 0.0
+    strict: bool = True
+    piecewise_constant: bool = False
+    accepts_missing: bool = False
+    link_forward: Callable[[FloatArray], FloatArray] | None = None
+    link_inverse: Callable[[float], float] | None = None
+
+    def probabilities(self, scores: FloatArray) -> FloatArray | None:
+        """Return class probabilities from scores, or None when the model has none."""
+        if self.link == "none":
+            return None
+        if self.link_forward is not None:
+            return self.link_forward(scores)
+        if self.rule == "sign":
+            s = scores[:, 0]
+            p = np.clip((s + 1) / 2, 0, 1) if self.link == "clip" else s if self.link == "identity" else _sigmoid(s)
+            return np.column_stack([1 - p, p])
+        if self.link == "identity":
+            return scores
+        if self.link == "softmax":
+            e = np.exp(scores - scores.max(axis=1, keepdims=True))
+            return np.asarray(e / e.sum(axis=1, keepdims=True))
+        p = _sigmoid(scores)
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def decide(self, scores: FloatArray) -> Any:
+        """Return the index of the predicted class (or the value, for regression) from scores."""
+        if self.rule == "value":
+            return scores[:, 0]
+        if self.rule == "argmax":
+            return scores.argmax(axis=1)
+        above = scores[:, 0] > self.threshold if self.strict else scores[:, 0] >= self.threshold
+        return above.astype(np.int64)
+
+
+def _sigmoid(s: FloatArray) -> FloatArray:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * s)))
+
+
+@dataclass(frozen=True)
+class Model:
+    """A read model together with the user's own estimator, which has the last word on every answer."""
+
+    read: Read
+    estimator: Any
+    prepare: Callable[[FloatArray], Any] = field(repr=False)
+
+    def predict(self, U: FloatArray) -> Any:
+        """Return the estimator's own prediction for canonical rows."""
+        return np.asarray(self.estimator.predict(self.prepare(U))).reshape(len(U), -1)[:, 0]
+
+    def predict_proba(self, U: FloatArray) -> FloatArray | None:
+        """Return the estimator's own probabilities, or None when it has none."""
+        if not self.read.classes or not hasattr(self.estimator, "predict_proba"):
+            return None
+        return np.asarray(self.estimator.predict_proba(self.prepare(U)), dtype=np.float64)
+
+
+Reader = Callable[[Any, "Source"], Read]
+_READERS: dict[tuple[str, str], Reader] = {}
+_loaded = False
+
+
+def reads(framework: str, *class_names: str) -> Callable[[Reader], Reader]:
+    """Mark a function as the reader of some classes of a framework (its top-level package name)."""
+
+    def register(reader: Reader) -> Reader:
+        for name in class_names:
+            _READERS[framework, name] = reader
+        return reader
+
+    return register
+
+
+def known_readers() -> Mapping[tuple[str, str], Reader]:
+    """Return every (framework, class name) that can be read; loads the reader modules, not the frameworks."""
+    global _loaded  # noqa: PLW0603 - discovery happens once per process
+    if not _loaded:
+        from ifonly.models import readers  # noqa: PLC0415 - readers import this module
+
+        for module in pkgutil.iter_modules(readers.__path__):
+            importlib.import_module(f"{readers.__name__}.{module.name}")
+        _loaded = True
+    return _READERS
+
+
+def read_estimator(estimator: Any, source: Source) -> Read:
+    """Return the form of a fitted estimator that receives the columns of `source`."""
+    table = known_readers()
+    for cls in type(estimator).__mro__:
+        reader = table.get((cls.__module__.split(".")[0], cls.__name__))
+        if reader is not None:
+            return reader(estimator, source)
+    name = type(estimator).__name__
+    names = sorted({n for _, n in table})
+    raise UnsupportedModel(
+        f"{source.where}{name} cannot be turned into an exact optimisation model: it is neither linear, nor made of "
+        f"trees, nor a ReLU network, or its reader is not there.{did_you_mean(name, names) or _nearest(name)} "
+        f"Supported: {', '.join(names)}."
+    )
+
+
+def _nearest(name: str) -> str:
+    hints = {
+        "KNeighbors": "a decision tree or random forest",
+        "GaussianProcess": "GradientBoosting or a ReLU network",
+        "GaussianNB": "LogisticRegression or LinearDiscriminantAnalysis",
+        "NuSVC": "LinearSVC, or a gradient boosting model",
+        "Dummy": "any model that looks at its input",
+    }
+    near = next((v for k, v in hints.items() if name.startswith(k)), "a random forest or gradient boosting model")
+    return f" The nearest thing that can be read: {near}."

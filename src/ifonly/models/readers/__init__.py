@@ -1,0 +1,1 @@
+"""One module per framework; each is found by discovery and imports its framework only inside functions."""

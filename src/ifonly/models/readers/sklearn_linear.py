@@ -1,0 +1,104 @@
+"""Readers of scikit-learn's linear models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ifonly.errors import UnsupportedModel
+from ifonly.models import Link, Read, reads
+from ifonly.models.linear import Linear
+from ifonly.models.source import Source
+
+__all__: list[str] = []
+
+
+def _labels(estimator: Any) -> tuple[Any, ...]:
+    return tuple(c.item() if isinstance(c, np.generic) else c for c in estimator.classes_)
+
+
+def linear_classifier(estimator: Any, source: Source, link: Link) -> Read:
+    """Return the decision function of a linear classifier: one score for two classes, else one per class."""
+    weights, intercept = source.linear(estimator.coef_, estimator.intercept_, type(estimator).__name__)
+    rule = "sign" if len(estimator.classes_) == 2 else "argmax"
+    return Read(Linear(source.schema, weights, intercept), _labels(estimator), rule, link)  # type: ignore[arg-type]
+
+
+@reads("sklearn", "LogisticRegression", "LogisticRegressionCV")
+def read_logistic(estimator: Any, source: Source) -> Read:
+    """Two classes: a sigmoid; more: a softmax, unless the solver fits one against the rest."""
+    if len(estimator.classes_) == 2:
+        return linear_classifier(estimator, source, "sigmoid")
+    one_vs_rest = getattr(estimator, "multi_class", None) == "ovr" or estimator.solver == "liblinear"
+    return linear_classifier(estimator, source, "normalised" if one_vs_rest else "softmax")
+
+
+@reads("sklearn", "LinearSVC", "RidgeClassifier", "RidgeClassifierCV", "Perceptron", "PassiveAggressiveClassifier")
+def read_margin_classifier(estimator: Any, source: Source) -> Read:
+    """A linear score and no probability."""
+    return linear_classifier(estimator, source, "none")
+
+
+@reads("sklearn", "SGDClassifier")
+def read_sgd(estimator: Any, source: Source) -> Read:
+    """One score per class; probabilities by the loss it was fitted with."""
+    links: dict[str, Link] = {"log_loss": "sigmoid", "modified_huber": "clip"}
+    link = links.get(estimator.loss, "none")
+    if len(estimator.classes_) > 2 and link != "none":
+        link = "normalised" if link == "sigmoid" else "none"
+    return linear_classifier(estimator, source, link)
+
+
+@reads("sklearn", "LinearDiscriminantAnalysis")
+def read_lda(estimator: Any, source: Source) -> Read:
+    """Linear scores whose sigmoid or softmax are the posterior probabilities."""
+    return linear_classifier(estimator, source, "sigmoid" if len(estimator.classes_) == 2 else "softmax")
+
+
+@reads("sklearn", "SVC")
+def read_svc(estimator: Any, source: Source) -> Read:
+    """A linear-kernel SVC of two classes is one linear score; with more, its pairwise votes are not linear."""
+    if estimator.kernel != "linear":
+        raise UnsupportedModel(
+            f"{source.where}SVC with kernel={estimator.kernel!r} has no exact mixed-integer form. The nearest things "
+            "that have one: SVC(kernel='linear'), LinearSVC, or a gradient boosting model."
+        )
+    if len(estimator.classes_) > 2:
+        raise UnsupportedModel(
+            f"{source.where}SVC with {len(estimator.classes_)} classes decides by votes between pairs. Use LinearSVC "
+            "or LogisticRegression, which have one score per class."
+        )
+    coefficients = np.asarray(estimator.coef_.todense() if hasattr(estimator.coef_, "todense") else estimator.coef_)
+    weights, intercept = source.linear(coefficients, estimator.intercept_, "SVC")
+    return Read(Linear(source.schema, weights, intercept), _labels(estimator), "sign", "none")
+
+
+@reads(
+    "sklearn",
+    *("LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "Lars", "LarsCV"),
+    *("LassoLars", "LassoLarsCV", "LassoLarsIC", "BayesianRidge", "ARDRegression", "HuberRegressor", "LinearSVR"),
+    *("SGDRegressor", "TheilSenRegressor", "OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV"),
+    *("QuantileRegressor", "PassiveAggressiveRegressor"),
+)
+def read_regression(estimator: Any, source: Source) -> Read:
+    """One linear value."""
+    coefficients = np.asarray(estimator.coef_, dtype=np.float64)
+    if coefficients.ndim == 2 and coefficients.shape[0] > 1:
+        raise UnsupportedModel(
+            f"{source.where}{type(estimator).__name__} predicts {coefficients.shape[0]} values at once. Fit one model "
+            "per output and explain the one you ask about."
+        )
+    weights, intercept = source.linear(coefficients.reshape(1, -1), estimator.intercept_, type(estimator).__name__)
+    return Read(Linear(source.schema, weights, intercept))
+
+
+@reads("sklearn", "SVR")
+def read_svr(estimator: Any, source: Source) -> Read:
+    """A linear-kernel SVR is one linear value."""
+    if estimator.kernel != "linear":
+        raise UnsupportedModel(
+            f"{source.where}SVR with kernel={estimator.kernel!r} has no exact mixed-integer form. The nearest things "
+            "that have one: SVR(kernel='linear'), LinearSVR, or a gradient boosting model."
+        )
+    return read_regression(estimator, source)

@@ -1,0 +1,52 @@
+"""The registry of preprocessing steps: a fitted transformer and a source give the next source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ifonly.errors import UnsupportedModel, did_you_mean
+from ifonly.models import known_readers
+from ifonly.models.source import Column, Source
+
+__all__ = ["Transform", "apply_transformer", "through", "transforms"]
+
+Transform = Callable[[Any, Source], Sequence[Column]]
+_TRANSFORMS: dict[tuple[str, str], Transform] = {}
+
+
+def transforms(framework: str, *class_names: str) -> Callable[[Transform], Transform]:
+    """Mark a function as the reader of some transformers: it returns the columns that come out, symbolically."""
+
+    def register(transform: Transform) -> Transform:
+        for name in class_names:
+            _TRANSFORMS[framework, name] = transform
+        return transform
+
+    return register
+
+
+def apply_transformer(transformer: Any, source: Source) -> Source:
+    """Return the source behind one fitted transformer; its values still come from the user's own `transform`."""
+    if transformer is None or transformer == "passthrough":
+        return source
+    known_readers()
+    for cls in type(transformer).__mro__:
+        reader = _TRANSFORMS.get((cls.__module__.split(".")[0], cls.__name__))
+        if reader is not None:
+            return through(transformer, source, reader(transformer, source))
+    name = type(transformer).__name__
+    names = sorted({n for _, n in _TRANSFORMS})
+    raise UnsupportedModel(
+        f"{source.where}the transformer {name} cannot be read exactly.{did_you_mean(name, names)} "
+        f"Supported: {', '.join(names)}, 'passthrough' and 'drop'. For trees, any of them may be monotone; for linear "
+        "models and networks they must be affine."
+    )
+
+
+def through(transformer: Any, source: Source, columns: Sequence[Column]) -> Source:
+    """Return a source whose values pass through `transformer`, with the given symbolic columns."""
+    return replace(
+        source, columns=tuple(columns), evaluate=lambda U: transformer.transform(source.evaluate(U))
+    )

@@ -1,0 +1,429 @@
+"""Features and their canonical vector `u`: one raw value per numeric feature, one 0/1 per level of a categorical one.
+
+Coherence lives here: a categorical feature has exactly one level at 1, so no answer can be half of two categories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ifonly.errors import SchemaError, did_you_mean
+from ifonly.mip import FloatArray
+from ifonly.tables import align, as_frame, as_row
+
+__all__ = ["Binary", "Categorical", "Feature", "Integer", "Numeric", "Ordinal", "Schema"]
+
+_WHOLE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """A real feature within ``[lower, upper]``, on the grid of `precision` decimals when that is given."""
+
+    name: str
+    lower: float
+    upper: float
+    precision: int | None = None
+    label: str = ""
+    dtype: Any = np.dtype("float64")
+
+    kind: ClassVar[str] = "numeric"
+    width: ClassVar[int] = 1
+
+    @property
+    def step(self) -> float | None:
+        """The grid's spacing, or None for a continuous feature."""
+        return None if self.precision is None else 10.0**-self.precision
+
+    def snap(self, value: float) -> float:
+        """Return `value` on the grid (nearest point), free of the dust of floating point."""
+        return value if self.precision is None else float(round(value, self.precision))
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(Numeric):
+    """A whole-numbered feature within ``[lower, upper]``."""
+
+    precision: int | None = 0
+    dtype: Any = np.dtype("int64")
+
+    kind: ClassVar[str] = "integer"
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """A feature with unordered levels."""
+
+    name: str
+    levels: tuple[Any, ...]
+    label: str = ""
+    dtype: Any = np.dtype("object")
+
+    kind: ClassVar[str] = "categorical"
+
+    @property
+    def width(self) -> int:
+        """Number of levels, which is the number of 0/1 entries in `u`."""
+        return len(self.levels)
+
+    def position(self, level: Any) -> int:
+        """Return the index of a level, or say which levels there are."""
+        for i, known in enumerate(self.levels):
+            if known == level and isinstance(known, bool) == isinstance(level, (bool, np.bool_)):
+                return i
+        raise SchemaError(
+            f"Unseen level {level!r} of {self.name!r}: known levels are {', '.join(map(repr, self.levels))}."
+            f"{did_you_mean(level, self.levels)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinal(Categorical):
+    """A feature with ordered levels: a step of one level costs ``1 / (levels - 1)`` of a full swing."""
+
+    kind: ClassVar[str] = "ordinal"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Categorical):
+    """A feature with two levels."""
+
+    kind: ClassVar[str] = "binary"
+
+
+Feature = Numeric | Categorical
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What each column means; encodes rows into the canonical vector and decodes them without loss.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"age": [19, 75], "job": ["skilled", "unskilled"]})
+    >>> schema = Schema.infer(X)
+    >>> schema["age"].kind, schema["job"].levels
+    ('integer', ('skilled', 'unskilled'))
+    >>> u = schema.encode(X)
+    >>> schema.decode(u).equals(X)
+    True
+    """
+
+    features: tuple[Feature, ...]
+
+    def __post_init__(self) -> None:
+        starts = np.concatenate([[0], np.cumsum([f.width for f in self.features])]).astype(int)
+        object.__setattr__(self, "starts", tuple(int(s) for s in starts[:-1]))
+        object.__setattr__(self, "width", int(starts[-1]))
+        object.__setattr__(self, "names", tuple(f.name for f in self.features))
+        object.__setattr__(self, "_index", {f.name: j for j, f in enumerate(self.features)})
+
+    starts: ClassVar[tuple[int, ...]]
+    width: ClassVar[int]
+    names: ClassVar[tuple[str, ...]]
+    _index: ClassVar[dict[str, int]]
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, name: str) -> Feature:
+        return self.features[self.index(name)]
+
+    def index(self, name: str) -> int:
+        """Return the position of a feature, or suggest the nearest name."""
+        try:
+            return self._index[name]
+        except KeyError:
+            raise SchemaError(
+                f"Unknown feature {name!r}.{did_you_mean(name, self.names)} Known: {', '.join(self.names)}."
+            ) from None
+
+    def slice(self, j: int) -> slice:
+        """Return where feature `j` lives in the canonical vector."""
+        return slice(self.starts[j], self.starts[j] + self.features[j].width)
+
+    def label(self, name: str) -> str:
+        """Return the human label of a feature (its name when it has none)."""
+        return self[name].label or name
+
+    @classmethod
+    def infer(
+        cls,
+        X: Any,
+        *,
+        integer: Iterable[str] = (),
+        ordinal: Mapping[str, Sequence[Any]] | None = None,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        precision: Mapping[str, int] | None = None,
+        labels: Mapping[str, str] | None = None,
+        numeric: Iterable[str] = (),
+        categorical: Iterable[str] = (),
+    ) -> Schema:
+        """Read the kind, range and levels of each column off a frame.
+
+        Parameters
+        ----------
+        X
+            The training data.
+        integer, numeric, categorical
+            Columns to read as whole-numbered, continuous or categorical whatever their dtype.
+        ordinal
+            Column -> its levels, lowest first.
+        bounds
+            Column -> (lowest, highest) value; the default is the range seen in `X`.
+        precision
+            Column -> number of decimals its values may have.
+        labels
+            Column -> what to call it in print.
+        """
+        frame = as_frame(X)
+        if frame.empty:
+            raise SchemaError(
+                f"The training data is empty ({len(frame)} rows, {frame.shape[1]} columns): ranges and levels are "
+                "read off it. Pass the data the model was trained on."
+            )
+        ordinal, bounds, precision, labels = ordinal or {}, bounds or {}, precision or {}, labels or {}
+        forced = {
+            **dict.fromkeys(integer, "integer"),
+            **dict.fromkeys(numeric, "numeric"),
+            **dict.fromkeys(categorical, "categorical"),
+        }
+        for name in (*forced, *ordinal, *bounds, *precision, *labels):
+            if name not in frame.columns:
+                raise SchemaError(
+                    f"Unknown column {name!r} in the schema's options.{did_you_mean(name, frame.columns)}"
+                )
+        features: list[Feature] = []
+        for name in frame.columns:
+            column = frame[name]
+            if name in ordinal:
+                feature: Feature = Ordinal(name, _levels_given(column, ordinal[name]), dtype=column.dtype)
+            else:
+                feature = _infer_feature(name, column, forced.get(name))
+            if name in bounds or name in precision:
+                feature = _override(feature, bounds.get(name), precision.get(name))
+            features.append(replace(feature, label=labels.get(name, "")))
+        return cls(tuple(features))
+
+    def with_bounds(self, name: str, lower: float, upper: float) -> Schema:
+        """Return a schema in which one numeric feature has other bounds."""
+        j = self.index(name)
+        changed = _override(self.features[j], (lower, upper), None)
+        return Schema((*self.features[:j], changed, *self.features[j + 1 :]))
+
+    def frame(self, data: Any) -> pd.DataFrame:
+        """Return `data` as a frame with exactly this schema's columns, in order."""
+        return align(as_frame(data, self.names), self.names)
+
+    def row(self, row: Any) -> pd.DataFrame:
+        """Return one row as a one-row frame with exactly this schema's columns, in order."""
+        return align(as_row(row, self.names), self.names)
+
+    def stored(self, u: FloatArray) -> FloatArray:
+        """Return canonical rows as they come back from the columns' dtypes and declared precision."""
+        out = np.array(u, dtype=np.float64)
+        for j, feature in enumerate(self.features):
+            if isinstance(feature, Numeric):
+                values = _restore_numbers(np.atleast_1d(out[..., self.starts[j]]), feature)
+                out[..., self.starts[j]] = np.asarray(values, dtype=np.float64).reshape(out.shape[:-1])
+        return out
+
+    def encode(self, X: Any, *, missing: bool = False) -> FloatArray:
+        """Return the canonical matrix, one row per row of `X`.
+
+        A missing value is an error unless `missing`; then it is NaN for a numeric feature and no level at all for a
+        categorical one.
+        """
+        frame = self.frame(X)
+        u = np.zeros((len(frame), self.width))
+        for j, feature in enumerate(self.features):
+            column = frame[feature.name]
+            if isinstance(feature, Numeric):
+                u[:, self.starts[j]] = _numbers(column, feature)
+                absent = np.isnan(u[:, self.starts[j]])
+            else:
+                codes = _codes(column, feature)
+                absent = codes < 0
+                u[np.flatnonzero(~absent), self.starts[j] + codes[~absent]] = 1.0
+            if not missing and bool(absent.any()):
+                raise SchemaError(
+                    f"Missing value in column {feature.name!r} (row {int(np.argmax(absent))}): this model gives a missing "
+                    "value no meaning. Fill it in, or put an imputer into the model's Pipeline."
+                )
+        return u
+
+    def decode(self, u: npt.ArrayLike, like: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Return canonical rows as a frame in the columns, order and dtypes of the training data.
+
+        `like`, a frame of the same length, gives the index.
+        """
+        matrix = np.atleast_2d(np.asarray(u, dtype=np.float64))
+        data: dict[str, Any] = {}
+        for j, feature in enumerate(self.features):
+            part = matrix[:, self.slice(j)]
+            if isinstance(feature, Numeric):
+                data[feature.name] = _restore_numbers(part[:, 0], feature)
+            else:
+                data[feature.name] = _restore_levels(part, feature)
+        index = None if like is None else like.index
+        return pd.DataFrame(data, index=index)
+
+    def level_values(self, j: int, row: FloatArray) -> Any:
+        """Return the raw value of feature `j` in a canonical row: a number or a level (None when missing)."""
+        feature = self.features[j]
+        part = row[self.slice(j)]
+        if isinstance(feature, Numeric):
+            value = feature.snap(float(part[0]))
+            return int(value) if isinstance(feature, Integer) and np.isfinite(value) else value
+        return feature.levels[int(np.argmax(part))] if part.any() else None
+
+
+def _infer_feature(name: str, column: pd.Series[Any], forced: str | None) -> Feature:
+    dtype = column.dtype
+    if forced == "categorical":
+        return _categorical(name, column)
+    if isinstance(dtype, pd.CategoricalDtype) and forced is None:
+        kind = Ordinal if dtype.ordered else Binary if len(dtype.categories) == 2 else Categorical
+        return kind(name, tuple(_plain(v) for v in dtype.categories), dtype=dtype)
+    if pd.api.types.is_bool_dtype(dtype) and forced is None:
+        return Binary(name, (False, True), dtype=dtype)
+    if pd.api.types.is_numeric_dtype(dtype):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isinf(values).any():
+            raise SchemaError(f"Infinity in column {name!r} of the training data. Replace it by a finite value.")
+        values = values[~np.isnan(values)]
+        if not values.size:
+            raise SchemaError(f"Column {name!r} has no value at all in the training data. Drop it.")
+        lower, upper = float(values.min()), float(values.max())
+        whole = forced == "integer" or (forced is None and pd.api.types.is_integer_dtype(dtype))
+        if whole:
+            return Integer(name, float(np.floor(lower)), float(np.ceil(upper)), dtype=dtype)
+        return Numeric(name, lower, upper, dtype=dtype)
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        raise SchemaError(
+            f"Column {name!r} is a date or duration ({dtype}), which has no distance here. Turn it into a number, "
+            "e.g. days since a fixed day."
+        )
+    return _categorical(name, column)
+
+
+def _categorical(name: str, column: pd.Series[Any]) -> Categorical:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels = tuple(_plain(v) for v in column.dtype.categories)
+    else:
+        levels = tuple(_plain(v) for v in pd.unique(column.dropna()))
+        levels = tuple(sorted(levels, key=lambda v: (str(type(v)), v)))
+    kind = Binary if len(levels) == 2 else Categorical
+    return kind(name, levels, dtype=column.dtype)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _levels_given(column: pd.Series[Any], levels: Sequence[Any]) -> tuple[Any, ...]:
+    unknown = sorted({str(v) for v in pd.unique(column.dropna())} - {str(v) for v in levels})
+    if unknown:
+        raise SchemaError(
+            f"Column {column.name!r} has level {unknown[0]!r}, which is not among the ordinal levels given "
+            f"({', '.join(map(repr, levels))}). Add it, in its place."
+        )
+    return tuple(levels)
+
+
+def _override(feature: Feature, bounds: tuple[float, float] | None, precision: int | None) -> Feature:
+    if not isinstance(feature, Numeric):
+        raise SchemaError(
+            f"Bounds and precision are for numeric features; {feature.name!r} is {feature.kind}. "
+            "Use Actionability(allow={...}) to restrict its levels."
+        )
+    if bounds is not None:
+        lower, upper = (float(b) for b in bounds)
+        if not (np.isfinite(lower) and np.isfinite(upper) and lower <= upper):
+            raise SchemaError(
+                f"Bounds of {feature.name!r} must be two finite numbers, lowest first; got {bounds!r}. Every "
+                "constant of the optimisation model is derived from them."
+            )
+        feature = replace(feature, lower=lower, upper=upper)
+    if precision is not None:
+        if isinstance(feature, Integer):
+            raise SchemaError(f"{feature.name!r} is whole-numbered, so it has no precision to set.")
+        feature = replace(feature, precision=int(precision))
+    return feature
+
+
+def _numbers(column: pd.Series[Any], feature: Numeric) -> FloatArray:
+    try:
+        numeric = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
+        values = (column if numeric else pd.to_numeric(column)).to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        wrong = next(v for v in column if not isinstance(v, (int, float, np.number)))
+        raise SchemaError(
+            f"Column {feature.name!r} must be a number, got {wrong!r} ({type(wrong).__name__}). Convert it, or fit the "
+            "schema with this column as a category."
+        ) from None
+    if np.isinf(values).any():
+        raise SchemaError(f"Infinity in column {feature.name!r}. Replace it by a finite value.")
+    if feature.precision is not None:
+        finite = values[~np.isnan(values)]
+        off = np.abs(finite - np.round(finite, feature.precision)) > _WHOLE_TOLERANCE * np.maximum(1.0, np.abs(finite))
+        if off.any():
+            wanted = "a whole number" if isinstance(feature, Integer) else f"{feature.precision} decimals"
+            raise SchemaError(
+                f"Column {feature.name!r} is declared to have {wanted}, got {finite[off][0]!r}. Round it, or read the "
+                f"column as continuous: Schema.infer(X, numeric=[{feature.name!r}])."
+            )
+    return values
+
+
+def _codes(column: pd.Series[Any], feature: Categorical) -> npt.NDArray[np.int64]:
+    lookup = {level: i for i, level in enumerate(feature.levels)}
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        seen = column.cat.codes.to_numpy()
+        values = [_plain(v) for v in column.dtype.categories]
+        used = set(seen[seen >= 0].tolist())
+        table = [_code(v, lookup, feature) if i in used else -1 for i, v in enumerate(values)]
+        return np.append(np.array(table, dtype=np.int64), -1)[seen]
+    cells = column.to_numpy(dtype=object)
+    return np.array([-1 if _is_missing(v) else _code(_plain(v), lookup, feature) for v in cells], dtype=np.int64)
+
+
+def _code(value: Any, lookup: Mapping[Any, int], feature: Categorical) -> int:
+    code = lookup.get(value)
+    return feature.position(value) if code is None else code
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, (float, np.floating)) and bool(np.isnan(value)))
+
+
+def _restore_numbers(values: FloatArray, feature: Numeric) -> Any:
+    if feature.precision is not None:
+        values = np.array([feature.snap(float(v)) if np.isfinite(v) else v for v in values])
+    if pd.api.types.is_integer_dtype(feature.dtype) and not isinstance(feature, Integer):
+        return values  # an integer column read as continuous: its answers need not be whole
+    if isinstance(feature.dtype, np.dtype):
+        if feature.dtype.kind in "iub" and np.isnan(values).any():
+            return values
+        return values.astype(feature.dtype)
+    return pd.array(values, dtype=feature.dtype)
+
+
+def _restore_levels(part: FloatArray, feature: Categorical) -> Any:
+    present = part.any(axis=1)
+    codes = np.where(present, part.argmax(axis=1), -1)
+    if isinstance(feature.dtype, pd.CategoricalDtype):
+        return pd.Categorical.from_codes(codes.tolist(), dtype=feature.dtype)
+    values = [feature.levels[c] if c >= 0 else None for c in codes]
+    if isinstance(feature.dtype, np.dtype) and (feature.dtype == object or not present.all()):
+        return np.array([*values, None], dtype=object)[:-1]  # the extra None keeps NumPy from guessing a dtype
+    if isinstance(feature.dtype, np.dtype):
+        return np.array(values).astype(feature.dtype)
+    return pd.array(values, dtype=feature.dtype)

@@ -1,0 +1,145 @@
+"""Solvers: what they can do, what they are asked, what they answer. A backend is one file with one `Backend` class."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Protocol
+
+import numpy as np
+
+from ifonly.errors import SolverMissing, did_you_mean
+from ifonly.mip import FloatArray, MipArrays
+
+__all__ = [
+    "Backend",
+    "Capability",
+    "Limits",
+    "Solution",
+    "Status",
+    "available_solvers",
+    "find_solver",
+    "known_solvers",
+]
+
+
+class Capability(Enum):
+    """What a backend can take as it is; everything else is lowered before."""
+
+    SQUARES = auto()
+    INCUMBENT_EVENTS = auto()
+    INTERRUPT = auto()
+    START = auto()
+
+
+class Status(Enum):
+    """How a solve ended."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    OUT_OF_TIME = "out_of_time"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+IncumbentHook = Callable[[float, float, FloatArray], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long, how exact, and what is already known.
+
+    Attributes
+    ----------
+    seconds
+        Wall-clock limit.
+    gap
+        Relative gap at which the solve may stop and call itself optimal.
+    cutoff
+        Only points with a cost of at most this are looked for.
+    seed
+        Random seed of the solver.
+    """
+
+    seconds: float = 30.0
+    gap: float = 1e-6
+    cutoff: float = np.inf
+    seed: int = 0
+
+    def within(self, seconds: float) -> Limits:
+        """Return the same limits with (at most) this many seconds."""
+        return replace(self, seconds=max(0.0, min(self.seconds, seconds)))
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The answer of a solver: a point if there is one, and what is proven."""
+
+    status: Status
+    values: FloatArray | None = None
+    objective: float = np.inf
+    bound: float = -np.inf
+    pool: tuple[tuple[float, FloatArray], ...] = ()
+    interrupted: bool = False
+
+
+class Backend(Protocol):
+    """A solver."""
+
+    name: str
+    label: str
+    capabilities: frozenset[Capability]
+
+    def available(self) -> bool:
+        """Whether it can be imported here; never takes a licence."""
+        ...
+
+    def version(self) -> str:
+        """Return its version, or an empty string when it is not there."""
+        ...
+
+    def solve(
+        self,
+        program: MipArrays,
+        limits: Limits,
+        start: FloatArray | None = None,
+        on_incumbent: IncumbentHook | None = None,
+    ) -> Solution:
+        """Solve a program without convex rows (and without squares, unless it declares them)."""
+        ...
+
+
+def known_solvers() -> dict[str, Backend]:
+    """Return every backend by name; discovery imports the backend modules, not the solvers."""
+    found: dict[str, Backend] = {}
+    for module in pkgutil.iter_modules(__path__):
+        loaded = importlib.import_module(f"{__name__}.{module.name}")
+        if hasattr(loaded, "BACKEND"):
+            found[loaded.BACKEND.name] = loaded.BACKEND
+    return found
+
+
+def available_solvers() -> list[str]:
+    """Return the names of the solvers that can be used here."""
+    return [name for name, backend in known_solvers().items() if backend.available()]
+
+
+def find_solver(name: str) -> Backend:
+    """Return a backend by name; "auto" is HiGHS, which is always there."""
+    known = known_solvers()
+    wanted = "highs" if name == "auto" else name
+    if wanted not in known:
+        raise SolverMissing(
+            f"Unknown solver {name!r}.{did_you_mean(name, known)} Known: auto, {', '.join(sorted(known))}."
+        )
+    backend = known[wanted]
+    if not backend.available():
+        raise SolverMissing(
+            f"The solver {name!r} is not installed here. Install it with: pip install 'ifonly[{name}]', or use "
+            "solver='highs', which is always there."
+        )
+    return backend

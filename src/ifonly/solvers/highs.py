@@ -1,0 +1,196 @@
+"""HiGHS, by arrays: the default solver, always there."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ifonly.errors import SolverFailed
+from ifonly.mip import FloatArray, MipArrays
+from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status
+
+__all__ = ["BACKEND", "Highs", "write_program"]
+
+_FEASIBILITY = 1e-9
+_INTEGRALITY = 1e-9
+
+
+@dataclass(frozen=True)
+class Highs:
+    """The HiGHS backend (Huangfu and Hall 2018): mixed-integer linear programs, one thread."""
+
+    name: str = "highs"
+    label: str = "HiGHS"
+    capabilities: frozenset[Capability] = frozenset(
+        {Capability.INCUMBENT_EVENTS, Capability.INTERRUPT, Capability.START}
+    )
+
+    def available(self) -> bool:
+        """Whether highspy is there."""
+        return importlib.util.find_spec("highspy") is not None
+
+    def version(self) -> str:
+        """Return highspy's version."""
+        return importlib.metadata.version("highspy") if self.available() else ""
+
+    def solve(
+        self,
+        program: MipArrays,
+        limits: Limits,
+        start: FloatArray | None = None,
+        on_incumbent: IncumbentHook | None = None,
+    ) -> Solution:
+        """Solve, collecting every incumbent on the way."""
+        if program.n_columns == 0:
+            return _solve_empty(program)
+        highs = _load(program, limits)
+        if start is not None:
+            _pass_start(highs, start)
+        pool: list[tuple[float, FloatArray]] = []
+        _listen(highs, pool, on_incumbent)
+        with _interruptible(highs) as flag:
+            highs.run()
+        return _answer(highs, program, pool, flag)
+
+
+BACKEND = Highs()
+
+
+def _solve_empty(program: MipArrays) -> Solution:
+    feasible = bool((program.row_lower <= _FEASIBILITY).all() and (program.row_upper >= -_FEASIBILITY).all())
+    if not feasible:
+        return Solution(Status.INFEASIBLE, bound=np.inf)
+    return Solution(Status.OPTIMAL, np.empty(0), program.offset, program.offset)
+
+
+def _load(program: MipArrays, limits: Limits) -> Any:
+    import highspy  # noqa: PLC0415 - imported only when something is solved
+
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = program.n_columns, program.n_rows
+    lp.col_cost_, lp.offset_ = program.cost, program.offset
+    lp.col_lower_, lp.col_upper_ = program.lower, program.upper
+    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = program.n_columns, program.n_rows
+    lp.a_matrix_.start_ = program.matrix.indptr
+    lp.a_matrix_.index_ = program.matrix.indices
+    lp.a_matrix_.value_ = program.matrix.data
+    if program.integer.any():
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[int(i)] for i in program.integer]
+    highs = highspy.Highs()
+    options: dict[str, object] = {
+        "output_flag": False,
+        "threads": 1,
+        "random_seed": limits.seed,
+        "time_limit": float(limits.seconds),
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": max(limits.gap * 0.5, 1e-12),
+        "primal_feasibility_tolerance": _FEASIBILITY,
+        "mip_feasibility_tolerance": _INTEGRALITY,
+        "objective_bound": float(limits.cutoff),
+    }
+    for key, value in options.items():
+        highs.setOptionValue(key, value)
+    if highs.passModel(lp) == highspy.HighsStatus.kError:
+        raise SolverFailed(
+            "HiGHS refused the program: an entry is not finite or an index is out of range. Please report this with "
+            "the file that explainer.problem(row).write('problem.lp') makes."
+        )
+    return highs
+
+
+def write_program(program: MipArrays, path: Path) -> None:
+    """Write the linear part of a program as an LP or MPS file, with the names of the features."""
+    highs = _load(program, Limits())
+    for i, name in enumerate(program.names):
+        highs.passColName(i, "".join(c if c.isalnum() else "_" for c in name))
+    highs.writeModel(str(path))
+
+
+def _pass_start(highs: Any, start: FloatArray) -> None:
+    import highspy  # noqa: PLC0415 - imported only when something is solved
+
+    solution = highspy.HighsSolution()
+    solution.col_value = list(start)
+    highs.setSolution(solution)
+
+
+def _listen(highs: Any, pool: list[tuple[float, FloatArray]], on_incumbent: IncumbentHook | None) -> None:
+    """Collect incumbents and tell the caller of each."""
+
+    def on_solution(event: Any) -> None:
+        values = np.array(event.data_out.mip_solution)
+        objective = float(event.data_out.objective_function_value)
+        pool.append((objective, values))
+        if on_incumbent is not None:
+            on_incumbent(objective, float(event.data_out.mip_dual_bound), values)
+
+    highs.cbMipImprovingSolution += on_solution
+
+
+@contextmanager
+def _interruptible(highs: Any) -> Iterator[threading.Event]:
+    """Turn Ctrl-C during the solve into a polite stop; the caller learns of it from the flag."""
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+
+    def stop(event: Any) -> None:
+        if flag.is_set():
+            event.data_in.user_interrupt = True
+
+    def on_signal(number: int, frame: object) -> None:
+        del number, frame
+        flag.set()
+
+    previous = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, on_signal)
+    highs.cbMipInterrupt += stop
+    highs.cbSimplexInterrupt += stop
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
+
+
+def _answer(
+    highs: Any, program: MipArrays, pool: list[tuple[float, FloatArray]], flag: threading.Event
+) -> Solution:
+    import highspy  # noqa: PLC0415 - imported only when something is solved
+
+    ended = highs.getModelStatus()
+    info = highs.getInfo()
+    kinds = highspy.HighsModelStatus
+    if ended in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+        return Solution(Status.INFEASIBLE, bound=np.inf)
+    if ended == kinds.kObjectiveBound and info.primal_solution_status != 2:
+        return Solution(Status.INFEASIBLE, bound=np.inf)
+    values, objective = None, np.inf
+    if info.primal_solution_status == 2:
+        values = np.array(highs.getSolution().col_value)
+        objective = float(program.cost @ values + program.offset)
+    bound = float(info.mip_dual_bound) if program.integer.any() else objective
+    saved = tuple(pool)
+    if ended in (kinds.kOptimal, kinds.kModelEmpty):
+        bound = objective if not program.integer.any() else min(bound, objective)
+        return Solution(Status.OPTIMAL, values, objective, bound, saved)
+    stopped = flag.is_set()
+    if values is not None:
+        return Solution(Status.FEASIBLE, values, objective, min(bound, objective), saved, interrupted=stopped)
+    if stopped or ended == kinds.kInterrupt:
+        return Solution(Status.INTERRUPTED, bound=bound, interrupted=True)
+    if ended in (kinds.kTimeLimit, kinds.kIterationLimit, kinds.kSolutionLimit):
+        return Solution(Status.OUT_OF_TIME, bound=bound)
+    return Solution(Status.FAILED, bound=bound)

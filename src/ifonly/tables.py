@@ -1,0 +1,107 @@
+"""Rows and frames as people have them (pandas, polars, NumPy, dict, Series) turned into a pandas frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ifonly.errors import SchemaError, did_you_mean
+
+__all__ = ["align", "as_frame", "as_row", "column_diff"]
+
+
+def as_frame(data: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return `data` as a pandas frame with string column names.
+
+    Parameters
+    ----------
+    data
+        A pandas or polars frame, a two-dimensional array, or a list of dicts.
+    columns
+        Names for an array, which has none of its own.
+    """
+    if isinstance(data, pd.DataFrame):
+        frame = data
+    elif hasattr(data, "to_pandas"):
+        frame = data.to_pandas()
+    elif isinstance(data, (list, tuple)) and data and isinstance(data[0], Mapping):
+        frame = pd.DataFrame(list(data))
+    else:
+        frame = _from_array(data, columns)
+    names = [str(c) for c in frame.columns]
+    repeated = sorted({c for c in names if names.count(c) > 1})
+    if repeated:
+        raise SchemaError(
+            f"Duplicated column{'s' * (len(repeated) > 1)} {', '.join(map(repr, repeated))}: a feature must have one "
+            "column. Rename or drop the copies."
+        )
+    return frame if list(frame.columns) == names else frame.set_axis(names, axis=1)
+
+
+def _from_array(data: Any, columns: Sequence[str] | None) -> pd.DataFrame:
+    array = np.asarray(data)
+    if array.ndim != 2:
+        raise SchemaError(
+            f"Expected a table (pandas, polars or two-dimensional array), got {type(data).__name__} with "
+            f"{array.ndim} dimension(s). Pass a DataFrame."
+        )
+    names = [f"x{i}" for i in range(array.shape[1])] if columns is None else list(columns)
+    if len(names) != array.shape[1]:
+        raise SchemaError(
+            f"The array has {array.shape[1]} columns but {len(names)} are known ({_shorten(names)}). "
+            "Pass a DataFrame with named columns, or the same columns as in training."
+        )
+    return pd.DataFrame(array, columns=pd.Index(names))
+
+
+def as_row(row: Any, columns: Sequence[str]) -> pd.DataFrame:
+    """Return one row (dict, Series, one-row frame or one-dimensional array) as a one-row frame."""
+    if isinstance(row, Mapping):
+        frame = pd.DataFrame({str(k): pd.Series([v]) for k, v in row.items()})
+    elif isinstance(row, pd.Series):
+        repeated = row.index[row.index.duplicated()]
+        if len(repeated):
+            raise SchemaError(f"Duplicated entry {repeated[0]!r} in the row: a feature must have one value.")
+        frame = pd.DataFrame({str(k): pd.Series([v]) for k, v in row.items()})
+    elif isinstance(row, (np.ndarray, list, tuple)) and np.ndim(row) == 1:  # type: ignore[arg-type]
+        frame = _from_array(np.asarray(row, dtype=object).reshape(1, -1), columns)
+    else:
+        frame = as_frame(row, columns)
+    if len(frame) != 1:
+        raise SchemaError(
+            f"Expected exactly one row, got {len(frame)}. Pick one (X.iloc[[0]]) or use explain_all for many."
+        )
+    return frame
+
+
+def align(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return `frame` with exactly `columns` in that order, or say what is missing, unknown or misspelt."""
+    have = list(frame.columns)
+    if have == list(columns):
+        return frame
+    missing = [c for c in columns if c not in have]
+    unknown = [c for c in have if c not in set(columns)]
+    if missing or unknown:
+        hints = [f"unknown column {c!r}.{did_you_mean(c, missing or columns)}" for c in unknown]
+        hints += [f"missing column {c!r}." for c in missing if not any(repr(c) in h for h in hints)]
+        raise SchemaError(
+            "The columns do not match those of the training data: " + " ".join(hints) + "\n" + column_diff(columns, have)
+        )
+    return frame[list(columns)]
+
+
+def column_diff(expected: Sequence[str], found: Sequence[str]) -> str:
+    """Return a small diff of two column lists: `-` expected but not there, `+` there but not expected."""
+    lines = [f"  - {c}" for c in expected if c not in found] + [f"  + {c}" for c in found if c not in expected]
+    if not lines:
+        moved = [(e, f) for e, f in zip(expected, found, strict=True) if e != f]
+        lines = [f"  position {list(expected).index(e)}: expected {e}, found {f}" for e, f in moved[:6]]
+    return "\n".join(lines)
+
+
+def _shorten(names: Sequence[str], most: int = 5) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown}, ..."

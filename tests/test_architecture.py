@@ -1,0 +1,307 @@
+"""The tree is the data flow: imports point one way, frameworks load late, files and functions stay short."""
+
+import ast
+import importlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+SOURCE = TESTS.parent / "src" / "ifonly"
+
+# A module may import from its own layer and from lower ones, never from a higher one. A package's name stands
+# for everything in it, so a new form, reader, criterion or solver needs no line here.
+LAYERS = {
+    "errors": 0,
+    "mip": 0,
+    "tables": 1,
+    "schema": 1,
+    "box": 1,
+    "variables": 1,
+    "models": 1,
+    "solvers": 1,
+    "training": 2,
+    "criteria": 2,
+    "problem": 3,
+    "result": 3,
+    "reduce": 4,
+    "verify": 4,
+    "blame": 4,
+    "explain": 5,
+    "text": 6,
+    "html": 6,
+    "serial": 6,
+    "metrics": 6,
+    "plots": 6,
+    "datasets": 6,
+    "testing": 7,
+    "bench": 7,
+    "ifonly": 8,
+    "cli": 9,
+    "__main__": 10,
+}
+
+# Neighbours in one layer that must not know each other.
+APART = {("solvers", "schema"), ("solvers", "models"), ("schema", "solvers"), ("models", "solvers")}
+
+# A result shows itself through these, so a lower layer may import them inside a function.
+FACES = {"text", "html", "serial", "metrics", "plots"}
+
+# Who may import a framework at top level: only modules that are themselves imported late.
+HOMES = {
+    "catboost": "ifonly.models.readers.catboost",
+    "gurobipy": "ifonly.solvers.gurobi",
+    "highspy": "ifonly.solvers.highs",
+    "lightgbm": "ifonly.models.readers.lightgbm",
+    "matplotlib": "ifonly.plots",
+    "numba": None,
+    "onnx": "ifonly.models.readers.onnx",
+    "onnxruntime": None,
+    "polars": None,
+    "pyscipopt": "ifonly.solvers.scip",
+    "skl2onnx": None,
+    "sklearn": "ifonly.models.readers.sklearn",
+    "torch": "ifonly.models.readers.torch",
+    "xgboost": "ifonly.models.readers.xgboost",
+}
+
+FILE_LINES = 450
+FUNCTION_LINES = 70
+
+
+@dataclass(frozen=True)
+class Import:
+    target: str
+    line: int
+    late: bool
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str
+    path: Path
+    tree: ast.Module
+    imports: tuple[Import, ...]
+
+    @property
+    def area(self) -> str:
+        return area(self.name)
+
+
+def area(name: str) -> str:
+    """The key of LAYERS for a dotted name: its first part below the package, or the package itself."""
+    package, _, rest = name.partition(".")
+    return rest.partition(".")[0] or package
+
+
+def modules(source: Path) -> dict[str, Module]:
+    paths = {}
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source.parent).with_suffix("").parts
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    found = {}
+    for name, path in paths.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+        targets = (
+            Import(target, statement.lineno, late)
+            for statement, late in import_statements(tree)
+            for target in imported_by(statement, set(paths))
+        )
+        found[name] = Module(name, path, tree, tuple(targets))
+    return found
+
+
+def import_statements(
+    node: ast.AST, late: bool = False
+) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Yield the imports that run (those only for types do not), and whether each waits for a call."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, late
+        elif isinstance(child, ast.If) and ast.unparse(child.test) in {
+            "TYPE_CHECKING",
+            "typing.TYPE_CHECKING",
+        }:
+            yield from import_statements(ast.Module(child.orelse, []), late)
+        else:
+            waits = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from import_statements(child, late or waits)
+
+
+def imported_by(statement: ast.Import | ast.ImportFrom, known: set[str]) -> list[str]:
+    if isinstance(statement, ast.Import):
+        return [alias.name for alias in statement.names]
+    assert statement.level == 0, f"line {statement.lineno}: a relative import; write the full name"
+    members = [f"{statement.module}.{alias.name}" for alias in statement.names]
+    return [member if member in known else str(statement.module) for member in members]
+
+
+def unknown_modules(tree: dict[str, Module]) -> list[str]:
+    return [
+        f"{module.name}: {module.area!r} has no layer; give it one in LAYERS, tests/test_architecture.py"
+        for module in tree.values()
+        if module.area not in LAYERS
+    ]
+
+
+def back_arrows(tree: dict[str, Module]) -> list[str]:
+    arrows = {
+        (module.name, arrow.line, module.area, area(arrow.target), arrow.late)
+        for module in tree.values()
+        for arrow in module.imports
+        if arrow.target in tree
+    }
+    return [
+        f"{name}, line {line}: {source} must not import {target}"
+        for name, line, source, target, late in sorted(arrows)
+        if (source, target) in APART or (points_back(source, target) and not (late and target in FACES))
+    ]
+
+
+def points_back(source: str, target: str) -> bool:
+    return source in LAYERS and target in LAYERS and LAYERS[source] < LAYERS[target]
+
+
+def cycles(tree: dict[str, Module]) -> list[str]:
+    graph = {
+        module.name: {arrow.target for arrow in module.imports if arrow.target in tree and not arrow.late}
+        for module in tree.values()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [" -> ".join(reversed(error.args[1]))]
+    return []
+
+
+def early_frameworks(tree: dict[str, Module]) -> list[str]:
+    return [
+        f"{module.name}, line {arrow.line}: import {framework} inside the function that needs it"
+        for module in tree.values()
+        for arrow in module.imports
+        if not arrow.late
+        and (framework := arrow.target.partition(".")[0]) in HOMES
+        and not at_home(module.name, HOMES[framework])
+    ]
+
+
+def at_home(name: str, home: str | None) -> bool:
+    return home is not None and re.fullmatch(rf"{re.escape(home)}([._].*)?", name) is not None
+
+
+def long_pieces(tree: dict[str, Module]) -> list[str]:
+    complaints = []
+    for module in tree.values():
+        length = len(module.path.read_text(encoding="utf-8").splitlines())
+        if length >= FILE_LINES:
+            complaints.append(f"{module.name} has {length} lines")
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                if length >= FUNCTION_LINES:
+                    complaints.append(f"{module.name}.{node.name} has {length} lines")
+    return complaints
+
+
+def leftovers(tree: dict[str, Module]) -> list[str]:
+    complaints = []
+    for module in tree.values():
+        text = module.path.read_text(encoding="utf-8")
+        complaints += [f"{module.name}: {note}" for note in re.findall(r"\b(?:TODO|FIXME|XXX)\b.*", text)]
+        if module.area == "cli":
+            continue
+        complaints += [
+            f"{module.name}, line {node.lineno}: print; log to `ifonly` or return the text"
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        ]
+    return complaints
+
+
+Check = Callable[[dict[str, Module]], list[str]]
+CHECKS: list[Check] = [unknown_modules, back_arrows, cycles, early_frameworks, long_pieces, leftovers]
+TREE = modules(SOURCE)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_source_has_no(check: Check) -> None:
+    complaints = check(TREE)
+    assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize("name", [name for name in TREE if not name.endswith("__main__")])
+def test_module_imports_or_lacks_only_its_own_framework(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        framework = (error.name or "").partition(".")[0]
+        if not at_home(name, HOMES.get(framework)):
+            raise
+        pytest.skip(f"{framework} is not installed")
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    # Pytest imports a test outside a package by its bare name, and can mistake one for its namesake.
+    loose = [p for p in TESTS.rglob("test_*.py") if not (p.parent / "__init__.py").exists()]
+    twins = [name for name, count in Counter(path.name for path in loose).items() if count > 1]
+    assert not twins
+
+
+CLEAN = {
+    "errors.py": "import typing\nif typing.TYPE_CHECKING:\n    from ifonly.criteria import Sparsity",
+    "mip.py": "import numpy as np\nfrom ifonly.errors import IfOnlyError",
+    "schema.py": "from ifonly import errors\nfrom ifonly.mip import Mip",
+    "models/__init__.py": "from ifonly.schema import Schema",
+    "models/readers/sklearn_linear.py": "import sklearn.base\nfrom ifonly.models import Form",
+    "models/readers/xgboost.py": "import xgboost.core",
+    "criteria/sparsity.py": "import ifonly.schema\nfrom ifonly.models import Form",
+    "result.py": "def plot():\n    from ifonly.plots import draw\n    import matplotlib",
+    "plots.py": "import matplotlib.pyplot as plt\nfrom ifonly.result import Explanation",
+    "cli.py": "import ifonly\nprint(1)",
+    "__init__.py": "from ifonly.result import Explanation",
+}
+
+
+def dummy(folder: Path, files: dict[str, str]) -> dict[str, Module]:
+    source = folder / "ifonly"
+    for name, text in files.items():
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return modules(source)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_checks_accept_a_clean_tree(check: Check, tmp_path: Path) -> None:
+    assert check(dummy(tmp_path, CLEAN)) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "text"),
+    [
+        (unknown_modules, "utils.py", ""),
+        (back_arrows, "mip.py", "from ifonly.schema import Schema"),
+        (back_arrows, "mip.py", "from ifonly import schema"),
+        (back_arrows, "schema.py", "import ifonly.criteria.sparsity"),
+        (back_arrows, "schema.py", "def late():\n    from ifonly.criteria import sparsity"),
+        (back_arrows, "result.py", "from ifonly.plots import draw"),
+        (back_arrows, "criteria/manifold.py", "from ifonly import Explainer"),
+        (back_arrows, "solvers/highs.py", "from ifonly.models import Form"),
+        (cycles, "errors.py", "from ifonly.mip import Mip"),
+        (early_frameworks, "explain.py", "import sklearn.base"),
+        (early_frameworks, "explain.py", "try:\n    import torch\nexcept ImportError:\n    torch = None"),
+        (early_frameworks, "models/readers/lightgbm.py", "from xgboost import Booster"),
+        (early_frameworks, "schema.py", "class Schema:\n    import polars"),
+        (long_pieces, "mip.py", "x = 1\n" * FILE_LINES),
+        (long_pieces, "mip.py", "class Mip:\n    def solve(self):\n" + "        x = 1\n" * FUNCTION_LINES),
+        (leftovers, "mip.py", "x = 1  # TODO: more"),
+        (leftovers, "mip.py", "def show():\n    print(1)"),
+    ],
+)
+def test_checks_complain_about_a_fault(check: Check, name: str, text: str, tmp_path: Path) -> None:
+    assert check(dummy(tmp_path, CLEAN | {name: text}))

@@ -1,0 +1,32 @@
+"""Every numbered example runs from an empty folder and ends well."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+
+
+def test_examples_are_found() -> None:
+    if not (ROOT / "README.md").exists():
+        pytest.skip("the project has no README yet")
+    assert EXAMPLES, "examples/ has no numbered example"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_example_runs(example: Path, tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, str(example)],
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "Agg"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
