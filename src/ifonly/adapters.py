@@ -18,6 +18,7 @@ from ifonly.errors import UnsupportedModel
 __all__ = ["OnnxClassifier", "OnnxRegressor", "TorchClassifier", "TorchRegressor"]
 
 _LINKS = ("Sigmoid", "Softmax")
+_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
 
 
 class _Adapter:
@@ -25,7 +26,6 @@ class _Adapter:
 
     columns: Sequence[str] | None
     transform: Any
-    dtype: npt.DTypeLike
     _estimator_type: Literal["classifier", "regressor"]
 
     def received(self, X: Any) -> npt.NDArray[Any]:
@@ -35,7 +35,7 @@ class _Adapter:
         if self.transform is not None:
             X = self.transform.transform(X)
         X = X.toarray() if hasattr(X, "toarray") else X
-        return np.ascontiguousarray(np.asarray(X, dtype=self.dtype))
+        return np.ascontiguousarray(np.asarray(X, dtype=getattr(self, "dtype", np.float64)))
 
     def fit(self, X: Any = None, y: Any = None) -> Any:  # noqa: ARG002 - scikit-learn's signature
         """Do nothing: the model is trained already."""
@@ -52,7 +52,7 @@ class _Adapter:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # noqa: PLC0415 - slow
 
         classifies = self._estimator_type == "classifier"
         return Tags(
@@ -94,7 +94,7 @@ class _Torch(_Adapter):
 
     def outputs(self, X: Any) -> npt.NDArray[Any]:
         """Return what the module computes in evaluation mode, shape (rows, outputs)."""
-        import torch
+        import torch  # noqa: PLC0415 - an optional framework
 
         tensor = torch.as_tensor(self.received(X))
         training = [m for m in self.module.modules() if m.training]
@@ -177,7 +177,6 @@ class _Onnx(_Adapter):
     model: Any
     columns: Sequence[str] | None = None
     transform: Any = None
-    dtype: npt.DTypeLike = np.float32
     _session: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -192,16 +191,17 @@ class _Onnx(_Adapter):
     def run(self, X: Any, names: Sequence[str] | None = None) -> list[Any]:
         """Return the outputs of the graph, all of them or those named."""
         if self._session is None:
-            import onnxruntime
+            import onnxruntime  # noqa: PLC0415 - an optional framework
 
-            self._session = onnxruntime.InferenceSession(bytes(self.model), providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(
+                bytes(self.model), providers=["CPUExecutionProvider"]
+            )
         Z = self.received(X)
         inputs = self._session.get_inputs()
-        if len(inputs) == 1:
-            return list(self._session.run(names, {inputs[0].name: Z}))
         widths = [i.shape[1] if len(i.shape) > 1 and isinstance(i.shape[1], int) else 1 for i in inputs]
-        parts = np.split(Z, np.cumsum(widths)[:-1], axis=1)
-        return list(self._session.run(names, {i.name: part for i, part in zip(inputs, parts, strict=True)}))
+        parts = np.split(Z, np.cumsum(widths)[:-1], axis=1) if len(inputs) > 1 else [Z]
+        feed = {i.name: part.astype(_TYPES[i.type]) for i, part in zip(inputs, parts, strict=True)}
+        return list(self._session.run(names, feed))
 
 
 @dataclass(eq=False)
@@ -214,7 +214,7 @@ class OnnxClassifier(_Decides, _Onnx):
         A path, the file's bytes, or an `onnx.ModelProto`.
     classes
         The labels, in the order of the outputs; read off the graph when it names them.
-    columns, transform, dtype
+    columns, transform
         As in `TorchClassifier`.
     """
 
@@ -272,8 +272,8 @@ def _matrix(output: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _declared(model: bytes) -> tuple[list[Any] | None, bool, bool]:
     """Return what a classifier's graph says of itself: its labels, whether it outputs one, and probabilities."""
-    import onnx
-    from onnx import helper, numpy_helper
+    import onnx  # noqa: PLC0415 - an optional framework
+    from onnx import helper, numpy_helper  # noqa: PLC0415 - an optional framework
 
     graph = onnx.load_from_string(bytes(model)).graph
     constants = {i.name: i for i in graph.initializer}
@@ -294,7 +294,14 @@ def _declared(model: bytes) -> tuple[list[Any] | None, bool, bool]:
 def _gives_probabilities(maker: dict[str, Any], name: str) -> bool:
     """Whether a tensor comes out of a sigmoid, a softmax, or a classifier node that applies one."""
     node = maker.get(name)
-    while node is not None and node.op_type in ("Identity", "Cast", "ZipMap", "Normalizer", "Reshape", "Concat"):
+    while node is not None and node.op_type in (
+        "Identity",
+        "Cast",
+        "ZipMap",
+        "Normalizer",
+        "Reshape",
+        "Concat",
+    ):
         name = node.input[-1] if node.op_type == "Concat" else node.input[0]
         node = maker.get(name)
     if node is None:

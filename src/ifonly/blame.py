@@ -64,7 +64,9 @@ class _Court:
 
 
 def _problem_with_raw(statement: Statement, box: Box, demand: Demand) -> Problem:
-    return Problem(statement, box, extra_raw=demand.excess_raw(statement.query))
+    problem = Problem(statement, box, extra_raw=demand.excess_raw(statement.query))
+    problem.touch(demand.excess_features(statement.query))
+    return problem
 
 
 def explain_infeasibility(statement: Statement, backend: Backend, limits: Limits) -> Infeasible:

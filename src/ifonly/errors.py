@@ -126,5 +126,6 @@ class FactualViolatesDemand(IfOnlyWarning):
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return a hint such as " Did you mean 'age'?", or an empty string when nothing is near."""
-    close = get_close_matches(str(name), [str(k) for k in known], n=1, cutoff=0.6)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    things = {str(k): k for k in known}
+    close = get_close_matches(str(name), list(things), n=1, cutoff=0.6)
+    return f" Did you mean {things[close[0]]!r}?" if close else ""

@@ -181,8 +181,8 @@ class Explainer:
         factual = self.schema.encode(given, missing=self.model.read.accepts_missing)[0]
         schema = _widened(self.schema, factual)
         frame = schema.decode(factual, like=given)
-        query = Query(schema, factual, self.model, self.training, self.random_state)
         goal = self._goal(want, factual)
+        query = Query(schema, factual, self.model, self.training, self.random_state, goal)
         merged = _combined(self.criteria, _checked(criteria))
         for criterion in merged:
             criterion.check(query)

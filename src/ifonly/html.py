@@ -7,7 +7,7 @@ from typing import Any
 
 from ifonly.plots import Lane, lanes
 from ifonly.result import Counterfactual, Explanation
-from ifonly.text import facts, format_change, format_range, format_value, outcome
+from ifonly.text import facts, format_change, format_range, format_value, outcome, remarks
 
 __all__ = ["fragment", "page"]
 
@@ -19,14 +19,13 @@ _LIGHT = """--ink:#1c2127;--soft:#5d6670;--line:#e1e5e9;--card:#fff;--sheet:#f5f
 --now:#b84e00;--then:#0068a8;--wash:#e9f3fa;--good:#1b7a45"""
 
 # Notebooks and documentation sites say themselves whether they are dark; elsewhere the reader's system does.
-_STYLE = (
-    f"""
+_THEMES = f"""
 .ifonly{{{_LIGHT}}}
 @media (prefers-color-scheme:dark){{.ifonly{{{_DARK}}}}}
 [data-jp-theme-light=true] .ifonly,.vscode-light .ifonly,[data-md-color-scheme=default] .ifonly{{{_LIGHT}}}
 [data-jp-theme-light=false] .ifonly,.vscode-dark .ifonly,[data-md-color-scheme=slate] .ifonly{{{_DARK}}}
 """
-    + """
+_STYLE = """
 .ifonly{color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
  max-width:54rem;font-variant-numeric:tabular-nums;text-align:left}
 .ifonly *{box-sizing:border-box}
@@ -37,17 +36,18 @@ _STYLE = (
 .ifonly .top .rank{color:var(--soft);font-size:.85rem;margin-left:auto}
 .ifonly table{border-collapse:collapse;width:100%;margin:0;font-size:inherit;color:inherit;background:none}
 .ifonly th,.ifonly td{text-align:left;vertical-align:middle;padding:.55rem 1rem .55rem 0;border:0;
- border-top:1px solid var(--line);background:none;overflow-wrap:anywhere;white-space:normal;max-width:none}
+ border-top:1px solid var(--line);background:none;overflow-wrap:break-word;white-space:normal;max-width:none}
 .ifonly thead th{border-top:0;padding-top:0;font-size:.8rem;font-weight:500;color:var(--soft)}
 .ifonly tbody tr{background:none}
-.ifonly tbody th{font-weight:600;min-width:8rem}
+.ifonly tbody th{font-weight:600}
 .ifonly td:last-child,.ifonly th:last-child{padding-right:0}
 .ifonly .now{color:var(--now)}
 .ifonly .then{color:var(--then);font-weight:650}
 .ifonly small{display:block;font-size:.8rem;font-weight:400;color:var(--soft);line-height:1.35}
 .ifonly table.changes{table-layout:fixed}
 .ifonly .where{width:220px}
-.ifonly .dot{display:inline-block;width:.65em;height:.65em;border-radius:50%;border:2px solid var(--now);margin-right:.45em}
+.ifonly .dot{display:inline-block;width:9px;height:9px;border-radius:50%;border:2px solid var(--now);
+ margin-right:.45em}
 .ifonly .dot.full{background:var(--then);border-color:var(--then)}
 .ifonly svg{display:block;width:220px;height:40px;overflow:visible}
 .ifonly .crowd{fill:var(--crowd)}
@@ -73,16 +73,17 @@ _STYLE = (
 .ifonly details th,.ifonly details td{padding:.25rem 1rem .25rem 0}
 .ifonly details tbody th{font-weight:400;width:40%}
 .ifonly .notes{margin:0 0 1rem;padding:0 0 0 1.1rem;font-size:.85rem;color:var(--soft)}
-@media (max-width:640px){.ifonly .where{display:none}.ifonly .result svg{margin-left:1rem}}
+@media (max-width:640px){.ifonly .where{display:none}.ifonly .result svg{margin-left:1rem}
+ .ifonly table.changes{table-layout:auto;font-size:.9em}.ifonly .card{padding:1rem}
+ .ifonly th,.ifonly td{padding-right:.6rem}}
 """
-)
 _PAGE_STYLE = """
 body.ifonly-page{margin:0;background:#f5f6f8}
 @media (prefers-color-scheme:dark){body.ifonly-page{background:#14171a}}
 .ifonly-page .ifonly{margin:0 auto;padding:2.5rem 1.25rem}
 .ifonly header{margin:0 0 1.5rem}
 .ifonly h1{font-size:2rem;line-height:1.15;letter-spacing:-.02em;font-weight:700;margin:0 0 .4rem}
-.ifonly header p{font-size:1.05rem;color:var(--soft);margin:0;text-wrap:balance}
+.ifonly header p{font-size:1.05rem;color:var(--soft);margin:0;text-wrap:pretty}
 .ifonly header p b{color:var(--ink);font-weight:600}
 .ifonly footer{font-size:.8rem;color:var(--soft)}
 @media print{body.ifonly-page{background:none}.ifonly .card{break-inside:avoid}.ifonly-page .ifonly{padding:0}}
@@ -94,21 +95,21 @@ def page(explanation: Explanation) -> str:
     title = "If only …"
     body = (
         f"<header><h1>{title}</h1><p>{_lead(explanation)}</p></header>"
-        f"{_cards(explanation, 'Answer')}"
+        f"{_cards(explanation, '')}"
         "<footer>Made with ifonly. Every answer was put to the model itself before it was shown.</footer>"
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{title}</title><style>{_STYLE}{_PAGE_STYLE}</style></head>"
+        f"<title>{title}</title><style>{_THEMES}{_STYLE}{_PAGE_STYLE}</style></head>"
         f'<body class="ifonly-page"><main class="ifonly">{body}</main></body></html>\n'
     )
 
 
 def fragment(explanation: Explanation) -> str:
     """Return the explanation as a piece of HTML for a notebook; its style touches nothing outside it."""
-    return f'<div class="ifonly"><style>{_STYLE}</style>{_cards(explanation, "If only …")}</div>'
+    return f'<div class="ifonly"><style>{_THEMES}{_STYLE}</style>{_cards(explanation, "If only …")}</div>'
 
 
 def _lead(explanation: Explanation) -> str:
@@ -125,9 +126,9 @@ def _lead(explanation: Explanation) -> str:
 
 
 def _cards(explanation: Explanation, title: str) -> str:
-    several = len(explanation) > 1
     cards = "".join(_card(explanation, i, title) for i in range(len(explanation)))
-    notes = [f"{len(explanation)} answers in {_effort(explanation)}"] * several + list(explanation.notes)
+    effort = [f"{len(explanation)} answers in {_effort(explanation)}"] if len(explanation) > 1 else []
+    notes = [*effort, *remarks(explanation)]
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
     return (cards or '<section class="card">No counterfactual was found.</section>') + (
         f'<ul class="notes">{items}</ul>' if items else ""
@@ -135,13 +136,12 @@ def _cards(explanation: Explanation, title: str) -> str:
 
 
 def _card(explanation: Explanation, which: int, title: str) -> str:
-    """Return one answer; the heading is left out where the page's own heading already says it."""
+    """Return one answer; without a title, it is headed by its rank where there are several."""
     answer = explanation[which]
-    several = len(explanation) > 1
-    words = title if answer.changes else "Nothing has to change"
-    rank = f'<span class="rank">{which + 1} of {len(explanation)}</span>' if several else ""
-    alone = words == "Answer" and not several
-    top = "" if alone else f'<div class="top"><h2>{words}</h2>{rank}</div>'
+    rank = f"Answer {which + 1} of {len(explanation)}" if len(explanation) > 1 else ""
+    heading = title or rank if answer.changes else "Nothing has to change"
+    aside = f'<span class="rank">{rank}</span>' if rank and heading != rank else ""
+    top = f'<div class="top"><h2>{heading}</h2>{aside}</div>' if heading else ""
     return (
         f'<section class="card">{top}{_table(explanation, which)}{_result(explanation, answer)}'
         f"{_facts(explanation, answer)}{_whole_row(explanation, answer)}</section>"

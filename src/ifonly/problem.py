@@ -38,7 +38,11 @@ class Statement:
             part = criterion.costs(self.query)
             if part is not None:
                 total = total + part
-        return total
+        return total.without(self.query.schema, self.exempt())
+
+    def exempt(self) -> frozenset[int]:
+        """Return the features whose change is a consequence of other changes, as some criterion says."""
+        return frozenset().union(*(c.exempt(self.query) for c in self.criteria))
 
     def objective(self, U: FloatArray) -> FloatArray:
         """Return the true objective of canonical rows: the NumPy twin of the program's objective."""
@@ -80,8 +84,9 @@ class Problem:
     def moving(self) -> list[int]:
         """Return the features that can change at all in this program."""
         moving = set(self.statement.form.features()) | self._touched | self.x.used()
+        moving |= {j for j in range(len(self.query.schema)) if not self.x.is_home(j)}
         for demand in self.statement.demands:
-            moving |= demand.raw(self.query) | set(demand.cuts(self.query))
+            moving |= demand.features(self.query)
         for criterion in self.statement.criteria:
             moving |= criterion.couples(self.query)
         return [j for j in sorted(moving) if not self.x.is_settled(j)]

@@ -14,90 +14,24 @@ import numpy.typing as npt
 import pandas as pd
 
 from ifonly.errors import SchemaError, did_you_mean
+from ifonly.features import (
+    WHOLE_TOLERANCE,
+    Binary,
+    Categorical,
+    Feature,
+    Integer,
+    Numeric,
+    Ordinal,
+    codes_of,
+    numbers_of,
+    plain,
+    restore_levels,
+    restore_numbers,
+)
 from ifonly.mip import FloatArray
 from ifonly.tables import align, as_frame, as_row
 
 __all__ = ["Binary", "Categorical", "Feature", "Integer", "Numeric", "Ordinal", "Schema"]
-
-_WHOLE_TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Numeric:
-    """A real feature within ``[lower, upper]``, on the grid of `precision` decimals when that is given."""
-
-    name: str
-    lower: float
-    upper: float
-    precision: int | None = None
-    label: str = ""
-    dtype: Any = np.dtype("float64")
-
-    kind: ClassVar[str] = "numeric"
-    width: ClassVar[int] = 1
-
-    @property
-    def step(self) -> float | None:
-        """The grid's spacing, or None for a continuous feature."""
-        return None if self.precision is None else 10.0**-self.precision
-
-    def snap(self, value: float) -> float:
-        """Return `value` on the grid (nearest point), free of the dust of floating point."""
-        return value if self.precision is None else float(round(value, self.precision))
-
-
-@dataclass(frozen=True, slots=True)
-class Integer(Numeric):
-    """A whole-numbered feature within ``[lower, upper]``."""
-
-    precision: int | None = 0
-    dtype: Any = np.dtype("int64")
-
-    kind: ClassVar[str] = "integer"
-
-
-@dataclass(frozen=True, slots=True)
-class Categorical:
-    """A feature with unordered levels."""
-
-    name: str
-    levels: tuple[Any, ...]
-    label: str = ""
-    dtype: Any = np.dtype("object")
-
-    kind: ClassVar[str] = "categorical"
-
-    @property
-    def width(self) -> int:
-        """Number of levels, which is the number of 0/1 entries in `u`."""
-        return len(self.levels)
-
-    def position(self, level: Any) -> int:
-        """Return the index of a level, or say which levels there are."""
-        for i, known in enumerate(self.levels):
-            if known == level and isinstance(known, bool) == isinstance(level, (bool, np.bool_)):
-                return i
-        raise SchemaError(
-            f"Unseen level {level!r} of {self.name!r}: known levels are {', '.join(map(repr, self.levels))}."
-            f"{did_you_mean(level, self.levels)}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Ordinal(Categorical):
-    """A feature with ordered levels: a step of one level costs ``1 / (levels - 1)`` of a full swing."""
-
-    kind: ClassVar[str] = "ordinal"
-
-
-@dataclass(frozen=True, slots=True)
-class Binary(Categorical):
-    """A feature with two levels."""
-
-    kind: ClassVar[str] = "binary"
-
-
-Feature = Numeric | Categorical
 
 
 @dataclass(frozen=True)
@@ -231,7 +165,7 @@ class Schema:
         out = np.array(u, dtype=np.float64)
         for j, feature in enumerate(self.features):
             if isinstance(feature, Numeric):
-                values = _restore_numbers(np.atleast_1d(out[..., self.starts[j]]), feature)
+                values = restore_numbers(np.atleast_1d(out[..., self.starts[j]]), feature)
                 out[..., self.starts[j]] = np.asarray(values, dtype=np.float64).reshape(out.shape[:-1])
         return out
 
@@ -246,16 +180,16 @@ class Schema:
         for j, feature in enumerate(self.features):
             column = frame[feature.name]
             if isinstance(feature, Numeric):
-                u[:, self.starts[j]] = _numbers(column, feature)
+                u[:, self.starts[j]] = numbers_of(column, feature)
                 absent = np.isnan(u[:, self.starts[j]])
             else:
-                codes = _codes(column, feature)
+                codes = codes_of(column, feature)
                 absent = codes < 0
                 u[np.flatnonzero(~absent), self.starts[j] + codes[~absent]] = 1.0
             if not missing and bool(absent.any()):
                 raise SchemaError(
-                    f"Missing value in column {feature.name!r} (row {int(np.argmax(absent))}): this model gives a missing "
-                    "value no meaning. Fill it in, or put an imputer into the model's Pipeline."
+                    f"Missing value in column {feature.name!r} (row {int(np.argmax(absent))}): this model gives a "
+                    "missing value no meaning. Fill it in, or put an imputer into the model's Pipeline."
                 )
         return u
 
@@ -269,9 +203,9 @@ class Schema:
         for j, feature in enumerate(self.features):
             part = matrix[:, self.slice(j)]
             if isinstance(feature, Numeric):
-                data[feature.name] = _restore_numbers(part[:, 0], feature)
+                data[feature.name] = restore_numbers(part[:, 0], feature)
             else:
-                data[feature.name] = _restore_levels(part, feature)
+                data[feature.name] = restore_levels(part, feature)
         index = None if like is None else like.index
         return pd.DataFrame(data, index=index)
 
@@ -290,14 +224,16 @@ def _infer_feature(name: str, column: pd.Series[Any], forced: str | None) -> Fea
     if forced == "categorical":
         return _categorical(name, column)
     if isinstance(dtype, pd.CategoricalDtype) and forced is None:
-        kind = Ordinal if dtype.ordered else Binary if len(dtype.categories) == 2 else Categorical
-        return kind(name, tuple(_plain(v) for v in dtype.categories), dtype=dtype)
+        unordered = _categorical(name, column)
+        return Ordinal(name, unordered.levels, dtype=dtype) if dtype.ordered else unordered
     if pd.api.types.is_bool_dtype(dtype) and forced is None:
         return Binary(name, (False, True), dtype=dtype)
     if pd.api.types.is_numeric_dtype(dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isinf(values).any():
-            raise SchemaError(f"Infinity in column {name!r} of the training data. Replace it by a finite value.")
+            raise SchemaError(
+                f"Infinity in column {name!r} of the training data. Replace it by a finite value."
+            )
         values = values[~np.isnan(values)]
         if not values.size:
             raise SchemaError(f"Column {name!r} has no value at all in the training data. Drop it.")
@@ -311,21 +247,24 @@ def _infer_feature(name: str, column: pd.Series[Any], forced: str | None) -> Fea
             f"Column {name!r} is a date or duration ({dtype}), which has no distance here. Turn it into a number, "
             "e.g. days since a fixed day."
         )
+    if forced is not None:
+        raise SchemaError(
+            f"Column {name!r} cannot be read as {forced}: its dtype is {dtype}. Convert it to numbers first, or leave "
+            "it a category."
+        )
     return _categorical(name, column)
 
 
 def _categorical(name: str, column: pd.Series[Any]) -> Categorical:
     if isinstance(column.dtype, pd.CategoricalDtype):
-        levels = tuple(_plain(v) for v in column.dtype.categories)
+        levels = tuple(plain(v) for v in column.dtype.categories)
     else:
-        levels = tuple(_plain(v) for v in pd.unique(column.dropna()))
+        levels = tuple(plain(v) for v in pd.unique(column.dropna()))
         levels = tuple(sorted(levels, key=lambda v: (str(type(v)), v)))
+    if not levels:
+        raise SchemaError(f"Column {name!r} has no value at all in the training data. Drop it.")
     kind = Binary if len(levels) == 2 else Categorical
     return kind(name, levels, dtype=column.dtype)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _levels_given(column: pd.Series[Any], levels: Sequence[Any]) -> tuple[Any, ...]:
@@ -356,74 +295,21 @@ def _override(feature: Feature, bounds: tuple[float, float] | None, precision: i
         if isinstance(feature, Integer):
             raise SchemaError(f"{feature.name!r} is whole-numbered, so it has no precision to set.")
         feature = replace(feature, precision=int(precision))
-    return feature
+    return feature if bounds is None else _on_grid(feature)
 
 
-def _numbers(column: pd.Series[Any], feature: Numeric) -> FloatArray:
-    try:
-        numeric = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
-        values = (column if numeric else pd.to_numeric(column)).to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        wrong = next(v for v in column if not isinstance(v, (int, float, np.number)))
+def _on_grid(feature: Numeric) -> Numeric:
+    """Return the feature with its bounds moved inwards to the nearest points of its grid."""
+    step = feature.step
+    if step is None:
+        return feature
+    lower = feature.snap(float(np.ceil(feature.lower / step - WHOLE_TOLERANCE)) * step)
+    upper = feature.snap(float(np.floor(feature.upper / step + WHOLE_TOLERANCE)) * step)
+    if lower > upper:
+        wanted = (
+            "whole number" if isinstance(feature, Integer) else f"number with {feature.precision} decimals"
+        )
         raise SchemaError(
-            f"Column {feature.name!r} must be a number, got {wrong!r} ({type(wrong).__name__}). Convert it, or fit the "
-            "schema with this column as a category."
-        ) from None
-    if np.isinf(values).any():
-        raise SchemaError(f"Infinity in column {feature.name!r}. Replace it by a finite value.")
-    if feature.precision is not None:
-        finite = values[~np.isnan(values)]
-        off = np.abs(finite - np.round(finite, feature.precision)) > _WHOLE_TOLERANCE * np.maximum(1.0, np.abs(finite))
-        if off.any():
-            wanted = "a whole number" if isinstance(feature, Integer) else f"{feature.precision} decimals"
-            raise SchemaError(
-                f"Column {feature.name!r} is declared to have {wanted}, got {finite[off][0]!r}. Round it, or read the "
-                f"column as continuous: Schema.infer(X, numeric=[{feature.name!r}])."
-            )
-    return values
-
-
-def _codes(column: pd.Series[Any], feature: Categorical) -> npt.NDArray[np.int64]:
-    lookup = {level: i for i, level in enumerate(feature.levels)}
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        seen = column.cat.codes.to_numpy()
-        values = [_plain(v) for v in column.dtype.categories]
-        used = set(seen[seen >= 0].tolist())
-        table = [_code(v, lookup, feature) if i in used else -1 for i, v in enumerate(values)]
-        return np.append(np.array(table, dtype=np.int64), -1)[seen]
-    cells = column.to_numpy(dtype=object)
-    return np.array([-1 if _is_missing(v) else _code(_plain(v), lookup, feature) for v in cells], dtype=np.int64)
-
-
-def _code(value: Any, lookup: Mapping[Any, int], feature: Categorical) -> int:
-    code = lookup.get(value)
-    return feature.position(value) if code is None else code
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, (float, np.floating)) and bool(np.isnan(value)))
-
-
-def _restore_numbers(values: FloatArray, feature: Numeric) -> Any:
-    if feature.precision is not None:
-        values = np.array([feature.snap(float(v)) if np.isfinite(v) else v for v in values])
-    if pd.api.types.is_integer_dtype(feature.dtype) and not isinstance(feature, Integer):
-        return values  # an integer column read as continuous: its answers need not be whole
-    if isinstance(feature.dtype, np.dtype):
-        if feature.dtype.kind in "iub" and np.isnan(values).any():
-            return values
-        return values.astype(feature.dtype)
-    return pd.array(values, dtype=feature.dtype)
-
-
-def _restore_levels(part: FloatArray, feature: Categorical) -> Any:
-    present = part.any(axis=1)
-    codes = np.where(present, part.argmax(axis=1), -1)
-    if isinstance(feature.dtype, pd.CategoricalDtype):
-        return pd.Categorical.from_codes(codes.tolist(), dtype=feature.dtype)
-    values = [feature.levels[c] if c >= 0 else None for c in codes]
-    if isinstance(feature.dtype, np.dtype) and (feature.dtype == object or not present.all()):
-        return np.array([*values, None], dtype=object)[:-1]  # the extra None keeps NumPy from guessing a dtype
-    if isinstance(feature.dtype, np.dtype):
-        return np.array(values).astype(feature.dtype)
-    return pd.array(values, dtype=feature.dtype)
+            f"The bounds of {feature.name!r} ({feature.lower:g}, {feature.upper:g}) hold no {wanted}. Widen them."
+        )
+    return replace(feature, lower=lower, upper=upper)

@@ -25,6 +25,8 @@ def as_frame(data: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """
     if isinstance(data, pd.DataFrame):
         frame = data
+    elif type(data).__module__.split(".")[0] == "polars":
+        frame = _from_polars(data)
     elif hasattr(data, "to_pandas"):
         frame = data.to_pandas()
     elif isinstance(data, (list, tuple)) and data and isinstance(data[0], Mapping):
@@ -39,6 +41,24 @@ def as_frame(data: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
             "column. Rename or drop the copies."
         )
     return frame if list(frame.columns) == names else frame.set_axis(names, axis=1)
+
+
+def _from_polars(data: Any) -> pd.DataFrame:
+    """Return a polars frame as a pandas one; by hand, because polars' own `to_pandas` needs pyarrow."""
+    table = data.collect() if hasattr(data, "collect") else data
+    if not hasattr(table, "get_columns"):
+        raise SchemaError("Expected a table, got a polars Series. Pass a DataFrame, or a dict for one row.")
+    return pd.DataFrame({column.name: _polars_column(column) for column in table.get_columns()})
+
+
+def _polars_column(column: Any) -> Any:
+    values, dtype = column.to_list(), column.dtype
+    if hasattr(dtype, "categories"):  # an Enum names its levels; a Categorical only has those it has seen
+        named = dtype.categories
+        return pd.Categorical(values, categories=named.to_list() if hasattr(named, "to_list") else None)
+    if dtype.is_numeric() and not column.null_count():
+        return column.to_numpy()
+    return pd.Series(values, dtype="float64") if dtype.is_numeric() else pd.Series(values)
 
 
 def _from_array(data: Any, columns: Sequence[str] | None) -> pd.DataFrame:

@@ -17,7 +17,16 @@ import pandas as pd
 from ifonly.result import Certificate, Counterfactual, Explanation, Explanations
 from ifonly.schema import Feature, Numeric
 
-__all__ = ["facts", "format_change", "format_range", "format_value", "outcome", "render", "render_batch"]
+__all__ = [
+    "facts",
+    "format_change",
+    "format_range",
+    "format_value",
+    "outcome",
+    "remarks",
+    "render",
+    "render_batch",
+]
 
 _SIGNIFICANT = 6
 _LABELS, _VALUES = 29, 15  # least widths of the first two columns, so that ordinary answers look alike
@@ -71,14 +80,12 @@ def format_change(before: Any, after: Any, feature: Feature | None = None) -> tu
 def format_range(lower: float, upper: float, feature: Feature | None = None) -> tuple[str, str]:
     """Return both ends of a range as text; long numbers are rounded inwards, so the printed range holds too."""
     low, high = _decimal(lower, feature), _decimal(upper, feature)
-    if low is None or high is None or _keeps_all(feature):
-        return format_value(lower, feature), format_value(upper, feature)
-    finest = 1 - abs(high - low).adjusted() if high != low else 17
-    ends = (
-        _cut(low, max(_places(low), finest), ROUND_CEILING),
-        _cut(high, max(_places(high), finest), ROUND_FLOOR),
-    )
-    return _digits(ends[0]), _digits(ends[1])
+    if low is None or high is None or low == high or _keeps_all(feature):
+        return _exact(lower, feature), _exact(upper, feature)
+    finest = 1 - abs(high - low).adjusted()
+    low = _cut(low, max(_places(low), finest), ROUND_CEILING)
+    high = _cut(high, max(_places(high), finest), ROUND_FLOOR)
+    return _digits(low), _digits(high)
 
 
 def _decimal(value: Any, feature: Feature | None) -> Decimal | None:
@@ -87,7 +94,7 @@ def _decimal(value: Any, feature: Feature | None) -> Decimal | None:
         return None
     if isinstance(value, Integral):
         return Decimal(int(value))
-    dtype = getattr(value, "dtype", None) or getattr(feature, "dtype", None)
+    dtype = getattr(value, "dtype", getattr(feature, "dtype", None))
     dtype = getattr(dtype, "numpy_dtype", dtype)
     if isinstance(dtype, np.dtype) and dtype.kind == "f" and float(dtype.type(value)) == float(value):
         return Decimal(str(dtype.type(value)))
@@ -187,15 +194,22 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 0.01 else f"{seconds:.3f} s"
 
 
+def remarks(explanation: Explanation) -> list[str]:
+    """Return the explanation's notes, and a word about rounding where a printed number is not exact."""
+    exact = all(
+        _exact(change.after, feature) == format_change(change.before, change.after, feature)[1]
+        for answer in explanation
+        for change in answer.changes
+        for feature in [explanation.schema[change.feature]]
+    )
+    return [*explanation.notes] if exact else [*explanation.notes, _ROUNDED]
+
+
 def render(explanation: Explanation) -> str:
     """Return the explanation as text: what is, what would be, the outcome of both, and what was proven."""
     effort = ["confirmed by the model", f"{_seconds(explanation.seconds)} ({explanation.solver})"]
-    tables = [_table(explanation, answer) for answer in explanation]
-    widths = _widths([line for table, _ in tables for line in table])
-    blocks = [
-        _block(explanation, answer, table, widths)
-        for answer, (table, _) in zip(explanation, tables, strict=True)
-    ]
+    widths = _widths(line for answer in explanation for line in _table(explanation, answer))
+    blocks = [_block(explanation, answer, widths) for answer in explanation]
     if not blocks:
         lines = [f"No counterfactual was found. · {effort[1]}"]
     elif len(blocks) == 1:
@@ -204,21 +218,15 @@ def render(explanation: Explanation) -> str:
     else:
         lines = [line for number, block in enumerate(blocks, 1) for line in _numbered(number, block)]
         lines.append(" · ".join([f"{len(blocks)} answers", *effort]))
-    lines += [f"note: {note}" for note in explanation.notes]
-    if any(rounded for _, rounded in tables):
-        lines.append(f"note: {_ROUNDED}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"note: {remark}" for remark in remarks(explanation))])
 
 
-def _table(explanation: Explanation, answer: Counterfactual) -> tuple[list[tuple[str, str, str]], bool]:
-    """Return the changes as lines of three texts, and whether any number in them is rounded."""
-    lines, rounded = [], False
-    for change in answer.changes:
-        feature = explanation.schema[change.feature]
-        before, after = format_change(change.before, change.after, feature)
-        lines.append((explanation.schema.label(change.feature), before, after))
-        rounded |= after != _exact(change.after, feature)
-    return lines, rounded
+def _table(explanation: Explanation, answer: Counterfactual) -> list[tuple[str, str, str]]:
+    schema = explanation.schema
+    return [
+        (schema.label(c.feature), *format_change(c.before, c.after, schema[c.feature]))
+        for c in answer.changes
+    ]
 
 
 def _widths(lines: Iterable[tuple[str, str, str]]) -> tuple[int, int]:
@@ -237,12 +245,8 @@ def _pad(text: str, width: int) -> str:
     return text + " " * (width - _width(text))
 
 
-def _block(
-    explanation: Explanation,
-    answer: Counterfactual,
-    table: Sequence[tuple[str, str, str]],
-    widths: tuple[int, int],
-) -> list[str]:
+def _block(explanation: Explanation, answer: Counterfactual, widths: tuple[int, int]) -> list[str]:
+    table = _table(explanation, answer)
     if table:
         lines = [_pad("If only ...", widths[0]) + _pad("it is now", widths[1]) + "it would be"]
         lines += [_pad(f"  {name}", widths[0]) + _pad(now, widths[1]) + then for name, now, then in table]

@@ -14,6 +14,8 @@ from ifonly.schema import Numeric, Schema
 
 __all__ = ["Training"]
 
+_SAMPLE = 4000
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -79,6 +81,16 @@ class Training:
         return np.asarray(np.linalg.inv(covariance + np.diag(ridge)))
 
     @cached_property
+    def sample(self) -> FloatArray:
+        """At most a few thousand training rows, drawn evenly, for heuristics."""
+        return self.U[:: max(1, len(self.U) // _SAMPLE)]
+
+    @cached_property
+    def sample_scores(self) -> FloatArray:
+        """The form's scores of the sample."""
+        return self.model.read.form(self.sample)
+
+    @cached_property
     def scores(self) -> FloatArray:
         """The form's scores of the training rows."""
         return self.model.read.form(self.U)
@@ -86,7 +98,8 @@ class Training:
     @cached_property
     def score_scale(self) -> float:
         """A typical size of the scores, in which margins are counted."""
-        spread = float(np.max(np.std(self.scores, axis=0))) if len(self.scores) > 1 else 0.0
+        scores = self.sample_scores
+        spread = float(np.max(np.std(scores, axis=0))) if len(scores) > 1 else 0.0
         return spread if spread > 0 and np.isfinite(spread) else 1.0
 
     @cached_property

@@ -306,6 +306,15 @@ class Variables:
         raw = {j for j, x in self._raw.items() if not x.is_constant}
         return literal | raw | {j for j, (_, columns) in self._levels.items() if columns.size}
 
+    def is_home(self, j: int) -> bool:
+        """Whether feature `j` may stay what it is."""
+        if self.box.missing[j]:
+            return True
+        part = self.factual[self.schema.slice(j)]
+        if not isinstance(self.schema.features[j], Numeric):
+            return bool(part[self.box.allowed[self.schema.slice(j)]].any())
+        return bool(self.box.lower[j] <= part[0] <= self.box.upper[j])
+
     def is_settled(self, j: int) -> bool:
         """Whether feature `j` cannot differ from the factual in this program."""
         if self.box.missing[j]:

@@ -6,7 +6,7 @@ loosened one by one, and costs, the terms of the objective.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +20,22 @@ from ifonly.schema import Numeric, Schema
 from ifonly.training import Training
 
 if TYPE_CHECKING:
-    from ifonly.problem import Problem
+    from ifonly.criteria.validity import Goal
+    from ifonly.problem import Problem, Statement
 
-__all__ = ["Costs", "Criterion", "Demand", "Query", "Relaxation", "number"]
+__all__ = ["Branch", "Costs", "Criterion", "Demand", "Query", "Relaxation", "number"]
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """One question: this factual, this model, this training data."""
+    """One question: this factual, this model, this training data, this goal."""
 
     schema: Schema
     factual: FloatArray
     model: Model
     training: Training
     seed: int = 0
+    goal: Goal | None = None
 
     def value(self, j: int) -> Any:
         """Return the factual's raw value of feature `j`."""
@@ -68,6 +70,25 @@ class Relaxation:
 
 
 @dataclass(frozen=True, eq=False)
+class Branch:
+    """One of several alternatives of a demand: no point of it costs less than `bound`.
+
+    Attributes
+    ----------
+    bound
+        A lower bound on the objective within this alternative.
+    box
+        The part of the box it lives in.
+    demand
+        What replaces the demand there.
+    """
+
+    bound: float
+    box: Box
+    demand: Demand
+
+
+@dataclass(frozen=True, eq=False)
 class Demand:
     """One atomic demand on the answer. Subclasses fill in what they need; the defaults demand nothing."""
 
@@ -84,8 +105,16 @@ class Demand:
         """Return the numeric features whose raw value this demand couples."""
         return frozenset()
 
+    def features(self, query: Query) -> frozenset[int]:
+        """Return the features that the rows of `apply` can move, whether or not the model looks at them."""
+        return self.raw(query) | frozenset(self.cuts(query))
+
     def apply(self, problem: Problem) -> None:
         """Add rows to the program."""
+
+    def branches(self, statement: Statement, box: Box) -> Iterable[Branch] | None:  # noqa: ARG002 - for subclasses
+        """Split the question into alternatives, cheapest bound first, or return None when it is one piece."""
+        return None
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, per canonical row, whether the demand is met: the NumPy twin of `narrow` and `apply`."""
@@ -100,6 +129,10 @@ class Demand:
     def excess_raw(self, query: Query) -> frozenset[int]:
         """Return the numeric features whose raw value `excess` needs."""
         return self.raw(query)
+
+    def excess_features(self, query: Query) -> frozenset[int]:
+        """Return the features that `excess` can move."""
+        return self.features(query)
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:  # noqa: ARG002 - for subclasses
         """Return the loosening that lets the row `u` through."""
@@ -142,6 +175,14 @@ class Costs:
         part = schema.slice(j)
         return np.asarray(self.levels[part] + self.price[j] * (factual[part] == 0))
 
+    def without(self, schema: Schema, features: frozenset[int]) -> Costs:
+        """Return the costs with those of some features set to zero."""
+        if not features:
+            return self
+        keep = np.array([j not in features for j in range(len(schema))])
+        levels = np.repeat(keep, [f.width for f in schema.features])
+        return Costs(self.linear * keep, self.square * keep, self.price * keep, self.levels * levels)
+
     def per_feature(self, query: Query, U: FloatArray) -> FloatArray:
         """Return the cost of each feature of each row; a value in place of a missing one costs only its price."""
         out = np.zeros((len(U), len(query.schema)))
@@ -175,6 +216,10 @@ class Criterion:
 
     def couples(self, query: Query) -> frozenset[int]:  # noqa: ARG002 - for subclasses
         """Return the numeric features whose raw value a non-separable cost needs."""
+        return frozenset()
+
+    def exempt(self, query: Query) -> frozenset[int]:  # noqa: ARG002 - for subclasses
+        """Return features whose change is a consequence, not an action: neither counted nor charged."""
         return frozenset()
 
     def add_cost(self, problem: Problem) -> None:

@@ -33,6 +33,11 @@ class _OnFeature(Demand):
         numeric = isinstance(query.schema.features[self.feature], Numeric)
         return frozenset({self.feature}) if numeric else frozenset()
 
+    def excess_features(self, query: Query) -> frozenset[int]:
+        """Freed of the demand, the feature may move although nothing else asks for it."""
+        del query
+        return frozenset({self.feature})
+
     def _interval(self, query: Query) -> tuple[float, float]:
         box = Box.of(query.schema, query.factual)
         self.narrow(query, box)
@@ -171,6 +176,9 @@ class LinearDemand(Demand):
             if isinstance(f, Numeric) and self.weights[query.schema.starts[j]]
         )
 
+    def features(self, query: Query) -> frozenset[int]:
+        return frozenset(j for j in range(len(query.schema)) if self.weights[query.schema.slice(j)].any())
+
     def apply(self, problem: Problem) -> None:
         problem.mip.row(problem.x.affine(self.weights), self.low, self.high)
 
@@ -240,6 +248,10 @@ class Imply(Demand):
             if isinstance(query.schema.features[c.feature], Numeric):
                 out[c.feature] = np.concatenate([out.get(c.feature, np.empty(0)), c.cuts()])
         return out
+
+    def features(self, query: Query) -> frozenset[int]:
+        del query
+        return frozenset(c.feature for c in (*self.if_, *self.then))
 
     def apply(self, problem: Problem) -> None:
         together = Affine.total(c.literal(problem) for c in self.if_) - float(len(self.if_) - 1)

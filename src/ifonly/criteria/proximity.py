@@ -162,8 +162,8 @@ class Proximity(Criterion):
         rates = self._weights(query) / self._scales(query)
         levels = self._levels(query)
         top = problem.mip.column(0.0, 1e9, name="largest")
-        for j, feature in enumerate(query.schema.features):
-            if isinstance(feature, Numeric):
+        for j in problem.moving():
+            if isinstance(query.schema.features[j], Numeric):
                 if np.isnan(query.factual[query.schema.starts[j]]):
                     continue
                 problem.mip.row(top - problem.distance(j) * float(rates[j]), lower=0.0)

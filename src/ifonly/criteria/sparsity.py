@@ -71,7 +71,8 @@ class _AtMost(Demand):
     most: int
 
     def _count(self, problem: Problem) -> Affine:
-        return Affine.total(problem.x.changed(j) for j in problem.moving())
+        counted = [j for j in problem.moving() if j not in problem.statement.exempt()]
+        return Affine.total(problem.x.changed(j) for j in counted)
 
     def apply(self, problem: Problem) -> None:
         problem.mip.row(self._count(problem), upper=float(self.most))

@@ -130,8 +130,12 @@ class _Points:
             value, slope = self._dual(gain, at, total)
             best = np.minimum(best, value)
             on_left = slope < 0
-            left, low, falls = (np.where(on_left, a, b) for a, b in ((at, left), (value, low), (slope, falls)))
-            right, high, rises = (np.where(on_left, b, a) for a, b in ((at, right), (value, high), (slope, rises)))
+            left, low, falls = (
+                np.where(on_left, a, b) for a, b in ((at, left), (value, low), (slope, falls))
+            )
+            right, high, rises = (
+                np.where(on_left, b, a) for a, b in ((at, right), (value, high), (slope, rises))
+            )
         return best
 
     def _dual(self, gain: FloatArray, price: FloatArray, total: float) -> Bounds:
@@ -215,7 +219,9 @@ def preactivations(
         if k < len(known):
             lower, upper = np.maximum(lower, known[k][0]), np.minimum(upper, known[k][1])
         found.append((lower, upper))
-        ends = np.stack([block.activate(lower), block.activate(upper), block.activate(np.clip(0.0, lower, upper))])
+        ends = np.stack(
+            [block.activate(lower), block.activate(upper), block.activate(np.clip(0.0, lower, upper))]
+        )
         low, high = np.concatenate([low, ends.min(axis=0)]), np.concatenate([high, ends.max(axis=0)])
         size = np.concatenate([size, total * np.maximum(1.0, np.abs(block.slope))])
     return found

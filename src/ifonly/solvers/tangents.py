@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from ifonly.mip import Affine, FloatArray, MipArrays
+from ifonly.mip import Affine, FloatArray, MipArrays, Square
 from ifonly.solvers import Backend, Capability, IncumbentHook, Limits, Solution, Status
 
 __all__ = ["solve"]
@@ -94,7 +94,7 @@ class _Loop:
         for k, square in enumerate(self.program.squares):
             low, high = _range(square.inner, relaxed)
             for at in np.unique([low, low / 4, low / 16, high / 16, high / 4, high]):
-                rows.append((_epigraph_row(square.tangent(float(at)), n + k), 0.0))
+                rows.append((_epigraph_row(square, float(at), n + k), 0.0))
         return rows
 
     def _settle(
@@ -131,8 +131,8 @@ class _Loop:
         share = 0.05 * self.limits.gap / max(1, len(self.program.squares))
         for k, square in enumerate(self.program.squares):
             at = square.inner.value(v)
-            if square.weight * (at * at - heights[k]) > share:
-                rows.append((_epigraph_row(square.tangent(at), n + k), 0.0))
+            if square.weight * at * at - heights[k] > share:
+                rows.append((_epigraph_row(square, at, n + k), 0.0))
         worst = 0.0
         for demand in self.program.convex:
             point = demand.at(v)
@@ -152,17 +152,18 @@ def _range(expression: Affine, program: MipArrays) -> tuple[float, float]:
     )
 
 
-def _epigraph_row(tangent: Affine, column: int) -> Affine:
-    return tangent + Affine.of(column, -1.0)
+def _epigraph_row(square: Square, at: float, column: int) -> Affine:
+    """Return ``weight * tangent - t``, in units of the objective: raw squares can span twelve orders of magnitude."""
+    return square.tangent(at) * square.weight + Affine.of(column, -1.0)
 
 
 def _with_epigraphs(program: MipArrays) -> MipArrays:
-    """Replace every square by a column of its own, priced with the square's weight."""
+    """Replace every weighted square by a column of its own, which costs what it is."""
     k = len(program.squares)
-    tops = [max(x * x for x in _range(s.inner, program)) for s in program.squares]
+    tops = [s.weight * max(x * x for x in _range(s.inner, program)) for s in program.squares]
     return replace(
         program,
-        cost=np.concatenate([program.cost, [s.weight for s in program.squares]]),
+        cost=np.concatenate([program.cost, np.ones(k)]),
         lower=np.concatenate([program.lower, np.zeros(k)]),
         upper=np.concatenate([program.upper, tops]),
         integer=np.concatenate([program.integer, np.zeros(k, dtype=np.bool_)]),

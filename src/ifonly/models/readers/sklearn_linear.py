@@ -11,10 +11,11 @@ from ifonly.models import Link, Read, reads
 from ifonly.models.linear import Linear
 from ifonly.models.source import Source
 
-__all__: list[str] = []
+__all__ = ["labels_of", "linear_classifier"]
 
 
-def _labels(estimator: Any) -> tuple[Any, ...]:
+def labels_of(estimator: Any) -> tuple[Any, ...]:
+    """Return the classes as plain Python values."""
     return tuple(c.item() if isinstance(c, np.generic) else c for c in estimator.classes_)
 
 
@@ -22,7 +23,7 @@ def linear_classifier(estimator: Any, source: Source, link: Link) -> Read:
     """Return the decision function of a linear classifier: one score for two classes, else one per class."""
     weights, intercept = source.linear(estimator.coef_, estimator.intercept_, type(estimator).__name__)
     rule = "sign" if len(estimator.classes_) == 2 else "argmax"
-    return Read(Linear(source.schema, weights, intercept), _labels(estimator), rule, link)  # type: ignore[arg-type]
+    return Read(Linear(source.schema, weights, intercept), labels_of(estimator), rule, link)  # type: ignore[arg-type]
 
 
 @reads("sklearn", "LogisticRegression", "LogisticRegressionCV")
@@ -71,7 +72,7 @@ def read_svc(estimator: Any, source: Source) -> Read:
         )
     coefficients = np.asarray(estimator.coef_.todense() if hasattr(estimator.coef_, "todense") else estimator.coef_)
     weights, intercept = source.linear(coefficients, estimator.intercept_, "SVC")
-    return Read(Linear(source.schema, weights, intercept), _labels(estimator), "sign", "none")
+    return Read(Linear(source.schema, weights, intercept), labels_of(estimator), "sign", "none")
 
 
 @reads(

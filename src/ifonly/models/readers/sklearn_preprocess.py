@@ -44,9 +44,9 @@ def transform_columns(transformer: Any, source: Source) -> Sequence[Column]:
     out: list[Column | None] = [None] * n_out
     for name, part, selected in transformer.transformers_:
         place = transformer.output_indices_.get(name, slice(0, 0))
-        if isinstance(part, str) and part == "drop":
-            continue
         picked = [source.columns[i] for i in _positions(selected, names)]
+        if (isinstance(part, str) and part == "drop") or not picked:
+            continue  # a part without columns is never fitted
         inner = _select(source, picked, transformer, _positions(selected, names)).within(name)
         inner_columns = apply_transformer(part, inner).columns
         for i, column in zip(range(place.start, place.stop), inner_columns, strict=True):
@@ -140,12 +140,23 @@ def _measured(transformer: Any, source: Source) -> list[Column]:
         Z = Z.toarray() if hasattr(Z, "toarray") else Z
         return np.asarray(Z, dtype=np.float64)
 
+    def of_levels(j: int) -> FloatArray:
+        try:
+            return out(source.vary_levels(j))
+        except ValueError as error:
+            name = source.schema.names[j]
+            raise UnsupportedModel(
+                f"{source.where}{type(transformer).__name__} refuses a level of {name!r} that the schema knows ({error}). "
+                f"Drop levels that never occur, X[{name!r}] = X[{name!r}].cat.remove_unused_categories(), or fit it "
+                "with handle_unknown='ignore'."
+            ) from error
+
     base = out(source.base[None, :])[0]
     names = _names_out(transformer, len(base))
     owner: list[set[int]] = [set() for _ in base]
     weights = np.zeros((len(base), source.schema.width))
     for j in sorted(set().union(*(c.features for c in source.columns))):
-        table = out(source.vary_levels(j))
+        table = of_levels(j)
         for k in np.flatnonzero((table != table[0]).any(axis=0)):
             owner[k].add(j)
             weights[k, source.schema.slice(j)] = table[:, k]

@@ -1,0 +1,350 @@
+"""The tree-ensemble form: leaves as boxes in raw units, one literal per cut, no big-M.
+
+Every leaf is a box: an interval ``(low_j, high_j]`` per numeric feature and a set of levels per categorical one. With
+order literals ``b[j,v] <=> x_j <= t[j,v]`` (see `ifonly.variables`) and ``y[l] >= 0`` for the leaves of tree ``t``:
+
+    sum_l y[l] = 1                                                  for each tree
+    sum {y[l] : high_j(l) <= t[j,v]}      <=     b[j,v]             for each tree, feature and cut
+    sum {y[l] : low_j(l)  >= t[j,v]}      <= 1 - b[j,v]             for each tree, feature and cut
+    sum {y[l] : level not allowed in l}   <= 1 - q[j,level]         for each tree, feature and level
+
+The sums are cumulative over all leaves of a tree that imply the literal, not only those below one node, which is
+tighter than the node-wise rows of Misic (2020) at the same number of rows. Leaves that the box rules out are never built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.mip import Affine, FloatArray, IntArray, Mip
+from ifonly.schema import Numeric, Schema
+from ifonly.variables import Variables
+
+__all__ = ["Nodes", "Trees"]
+
+BoolArray = npt.NDArray[np.bool_]
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """All nodes of all trees in one table, in raw units; a leaf points to itself.
+
+    Attributes
+    ----------
+    feature
+        The schema feature a node splits on, -1 at a leaf.
+    cut
+        Numeric split: left iff ``x <= cut``.
+    mask
+        Categorical split: a row of `masks`, left iff the level is in it; -1 otherwise.
+    missing_left
+        Where a missing value goes.
+    left, right
+        Children.
+    value
+        Scores at leaves, shape (nodes, outputs).
+    roots
+        The root of each tree.
+    """
+
+    feature: IntArray
+    cut: FloatArray
+    mask: IntArray
+    masks: BoolArray
+    missing_left: BoolArray
+    left: IntArray
+    right: IntArray
+    value: FloatArray
+    roots: IntArray
+
+    @cached_property
+    def depth(self) -> int:
+        """The longest path from a root to a leaf."""
+        level, depth = self.roots, 0
+        while level.size:
+            level = level[self.feature[level] >= 0]
+            depth += bool(level.size)
+            level = np.concatenate([self.left[level], self.right[level]])
+        return depth
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaves:
+    """Every leaf as a box; intervals are given as positions in the sorted cuts of their feature."""
+
+    node: IntArray
+    tree: IntArray
+    low: IntArray
+    high: IntArray
+    levels: BoolArray
+    when_missing: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """``scores = base + sum over trees of the value of the leaf that the input falls into``."""
+
+    schema: Schema
+    nodes: Nodes
+    base: FloatArray
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return len(self.base)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.nodes.roots)
+
+    # -- NumPy's side -------------------------------------------------------------------------------------------
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the scores of canonical rows."""
+        out = np.empty((len(U), self.n_outputs))
+        for start in range(0, len(U), _ROWS_AT_ONCE):
+            part = U[start : start + _ROWS_AT_ONCE]
+            leaf = self.leaf_of(part)
+            out[start : start + len(part)] = self.nodes.value[leaf].sum(axis=1) + self.base
+        return out
+
+    def leaf_of(self, U: FloatArray) -> IntArray:
+        """Return the leaf node of each row in each tree, shape (rows, trees)."""
+        n = self.nodes
+        values, codes = self._columns(U)
+        at = np.broadcast_to(n.roots, (len(U), self.n_trees)).copy()
+        row = np.arange(len(U))[:, None]
+        categorical = bool((n.mask >= 0).any())
+        for _ in range(n.depth):
+            feature = n.feature[at]
+            x = values[row, feature]
+            left = x <= n.cut[at]
+            missing = np.isnan(x)
+            if categorical:
+                mask = n.mask[at]
+                by_level = mask >= 0
+                code = codes[row, feature]
+                left = np.where(by_level, n.masks[mask, code], left)
+                missing = np.where(by_level, code < 0, missing)
+            left = np.where(missing, n.missing_left[at], left)
+            at = np.where(left, n.left[at], n.right[at])
+        return at
+
+    def _columns(self, U: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return numeric values and level positions per feature; the last column serves the leaves' feature -1."""
+        values = np.zeros((len(U), len(self.schema) + 1))
+        codes = np.zeros((len(U), len(self.schema) + 1), dtype=np.int64)
+        for j in sorted(self.features()):
+            part = U[:, self.schema.slice(j)]
+            if isinstance(self.schema.features[j], Numeric):
+                values[:, j] = part[:, 0]
+            else:
+                codes[:, j] = np.where(part.any(axis=1), part.argmax(axis=1), -1)
+        return values, codes
+
+    def cuts(self) -> Mapping[int, FloatArray]:
+        """Return the raw thresholds per numeric feature."""
+        return self._cuts
+
+    @cached_property
+    def _cuts(self) -> dict[int, FloatArray]:
+        n = self.nodes
+        out = {}
+        for j in sorted(self.features()):
+            if isinstance(self.schema.features[j], Numeric):
+                cuts = n.cut[(n.feature == j) & np.isfinite(n.cut)]
+                out[j] = np.unique(cuts)
+        return out
+
+    def raw(self) -> frozenset[int]:
+        """Trees never need raw values."""
+        return frozenset()
+
+    def features(self) -> frozenset[int]:
+        """Return the features that some tree splits on."""
+        return self._features
+
+    @cached_property
+    def _features(self) -> frozenset[int]:
+        return frozenset(int(j) for j in np.unique(self.nodes.feature) if j >= 0)
+
+    def refined(self, u: FloatArray) -> None:  # noqa: ARG002 - the form protocol
+        """Trees are exact."""
+
+    # -- leaves as boxes ----------------------------------------------------------------------------------------
+    @cached_property
+    def leaves(self) -> _Leaves:
+        """Every leaf as a box, computed level by level for all trees at once."""
+        n, m = self.nodes, len(self.schema)
+        node, tree = n.roots, np.arange(self.n_trees, dtype=np.int64)
+        low = np.full((len(node), m), -1, dtype=np.int32)
+        high = np.full((len(node), m), 2**30, dtype=np.int32)
+        levels = np.ones((len(node), self.schema.width), dtype=np.bool_)
+        missing = np.ones((len(node), m), dtype=np.bool_)
+        done: list[tuple[IntArray, ...]] = []
+        while node.size:
+            leaf = n.feature[node] < 0
+            done.append(tuple(a[leaf] for a in (node, tree, low, high, levels, missing)))
+            node, tree, low, high, levels, missing = (a[~leaf] for a in (node, tree, low, high, levels, missing))
+            if node.size:
+                left = self._child(node, low, high, levels, missing, go_left=True)
+                right = self._child(node, low, high, levels, missing, go_left=False)
+                low, high, levels, missing = (np.concatenate(p) for p in zip(left, right, strict=True))
+                node, tree = np.concatenate([n.left[node], n.right[node]]), np.concatenate([tree, tree])
+        parts = [np.concatenate(p) for p in zip(*done, strict=True)]
+        order = np.argsort(parts[1], kind="stable")
+        return _Leaves(*(p[order] for p in parts))
+
+    def _child(
+        self, node: IntArray, low: IntArray, high: IntArray, levels: BoolArray, missing: BoolArray, *, go_left: bool
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], BoolArray, BoolArray]:
+        """Return the boxes of the left or right children."""
+        n = self.nodes
+        low, high, levels, missing = low.copy(), high.copy(), levels.copy(), missing.copy()
+        feature, rows = n.feature[node], np.arange(len(node))
+        numeric = n.mask[node] < 0
+        position = self._cut_position(feature, n.cut[node])
+        if go_left:
+            high[rows[numeric], feature[numeric]] = np.minimum(
+                high[rows[numeric], feature[numeric]], position[numeric]
+            )
+        else:
+            low[rows[numeric], feature[numeric]] = np.maximum(
+                low[rows[numeric], feature[numeric]], position[numeric]
+            )
+        missing[rows, feature] &= n.missing_left[node] == go_left
+        for j in np.unique(feature[~numeric]):
+            at = rows[~numeric & (feature == j)]
+            width = self.schema.features[int(j)].width
+            inside = n.masks[n.mask[node[at]], :width]
+            levels[at, self.schema.slice(int(j))] &= inside if go_left else ~inside
+        return low, high, levels, missing
+
+    def _cut_position(self, feature: IntArray, cut: FloatArray) -> npt.NDArray[np.int32]:
+        """Return where each cut stands among the sorted cuts of its feature; -1 is never, 2**30 is always."""
+        out = np.where(cut > 0, 2**30, -1).astype(np.int32)
+        finite = np.isfinite(cut)
+        for j in np.unique(feature[finite]):
+            at = finite & (feature == j)
+            out[at] = np.searchsorted(self._cuts.get(int(j), np.empty(0)), cut[at])
+        return out
+
+    # -- the optimiser's side -----------------------------------------------------------------------------------
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+        """Add the leaves that the box leaves open, and their rows."""
+        leaves = self.leaves
+        low, high, alive = self._place(x)
+        tree, node = leaves.tree[alive], leaves.node[alive]
+        low, high, levels = low[alive], high[alive], leaves.levels[alive]
+        count = np.bincount(tree, minlength=self.n_trees)
+        several = count[tree] > 1
+        constant = self.nodes.value[node[~several]].sum(axis=0) + self.base
+        tree, node = tree[several], node[several]
+        y = mip.columns(len(node), 0.0, 1.0, name="leaf")
+        if len(node):
+            used, group = np.unique(tree, return_inverse=True)
+            mip.rows(group.astype(np.int64), y, np.ones(len(y)), 1.0, 1.0, len(used))
+            self._numeric_rows(mip, x, y, group, low[several], high[several])
+            self._level_rows(mip, x, y, group, levels[several])
+        values = self.nodes.value[node]
+        return [Affine(y, np.ascontiguousarray(values[:, k]), float(constant[k])) for k in range(self.n_outputs)]
+
+    def _place(self, x: Variables) -> tuple[IntArray, IntArray, BoolArray]:
+        """Return the cells each leaf spans per feature, ``low..high`` inclusive, and which leaves are reachable."""
+        leaves = self.leaves
+        alive = np.ones(len(leaves.node), dtype=np.bool_)
+        low = np.zeros_like(leaves.low)
+        high = np.zeros_like(leaves.high)
+        for j in sorted(self.features()):
+            if x.box.missing[j]:
+                alive &= leaves.when_missing[:, j]
+                continue
+            if not isinstance(self.schema.features[j], Numeric):
+                part = self.schema.slice(j)
+                alive &= (leaves.levels[:, part] & x.box.allowed[part]).any(axis=1)
+                continue
+            last = x.cells(j).cuts.size
+            table = np.concatenate([x.literal_index(j, self._cuts[j]), [last, -1]])
+            low[:, j] = table[np.minimum(leaves.low[:, j], len(table) - 2)] + 1
+            high[:, j] = table[np.minimum(leaves.high[:, j], len(table) - 2)]
+            alive &= low[:, j] <= high[:, j]
+        return low, high, alive
+
+    def _numeric_rows(
+        self, mip: Mip, x: Variables, y: IntArray, tree: IntArray, low: IntArray, high: IntArray
+    ) -> None:
+        for j in sorted(self.features()):
+            if x.box.missing[j] or not isinstance(self.schema.features[j], Numeric):
+                continue
+            last = x.cells(j).cuts.size
+            bounded = np.flatnonzero(high[:, j] < last)
+            if bounded.size:
+                b = x.literals(j)
+                row, column, key, n = _cumulative(tree[bounded], high[bounded, j], y[bounded], ascending=True)
+                _add(mip, row, column, np.arange(n), b[key], -1.0, 0.0, n)
+            bounded = np.flatnonzero(low[:, j] > 0)
+            if bounded.size:
+                b = x.literals(j)
+                row, column, key, n = _cumulative(tree[bounded], low[bounded, j], y[bounded], ascending=False)
+                _add(mip, row, column, np.arange(n), b[key - 1], 1.0, 1.0, n)
+
+    def _level_rows(self, mip: Mip, x: Variables, y: IntArray, tree: IntArray, levels: BoolArray) -> None:
+        for j in sorted(self.features()):
+            if isinstance(self.schema.features[j], Numeric) or x.box.is_fixed(j):
+                continue
+            start = self.schema.starts[j]
+            for level in np.flatnonzero(x.box.allowed[self.schema.slice(j)]):
+                outside = np.flatnonzero(~levels[:, start + level])
+                if not outside.size:
+                    continue
+                q = x.level_in(j, np.arange(self.schema.features[j].width) == level)
+                used, row = np.unique(tree[outside], return_inverse=True)
+                n = len(used)
+                column = np.repeat(q.columns, n)
+                _add(mip, row.astype(np.int64), y[outside], np.arange(n), column, 1.0, 1.0, n)
+
+
+def _cumulative(
+    tree: IntArray, key: IntArray, y: IntArray, *, ascending: bool
+) -> tuple[IntArray, IntArray, IntArray, int]:
+    """Return entries of one row per (tree, key), each holding every leaf of the tree at or before that key."""
+    sign = 1 if ascending else -1
+    order = np.lexsort((key * sign, tree))
+    tree, key, y = tree[order], key[order].astype(np.int64), y[order]
+    new_tree = np.concatenate([[True], tree[1:] != tree[:-1]])
+    new_row = new_tree | np.concatenate([[True], key[1:] != key[:-1]])
+    own = np.cumsum(new_row) - 1
+    n = int(own[-1]) + 1
+    tree_of_row = tree[new_row]
+    last_row = np.searchsorted(tree_of_row, tree, side="right") - 1
+    repeats = last_row - own + 1
+    ends = np.cumsum(repeats)
+    row = np.arange(ends[-1]) - np.repeat(ends - repeats, repeats) + np.repeat(own, repeats)
+    return row.astype(np.int64), np.repeat(y, repeats), key[new_row], n
+
+
+def _add(
+    mip: Mip,
+    row: IntArray,
+    column: IntArray,
+    literal_row: IntArray,
+    literal: IntArray,
+    weight: float,
+    upper: float,
+    n: int,
+) -> None:
+    """Add rows ``sum y + weight * literal <= upper``."""
+    mip.rows(
+        np.concatenate([row, literal_row.astype(np.int64)]),
+        np.concatenate([column, literal]),
+        np.concatenate([np.ones(len(row)), np.full(len(literal), weight)]),
+        -np.inf,
+        upper,
+        n,
+    )

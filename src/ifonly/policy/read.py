@@ -1,0 +1,255 @@
+"""Reading a policy: every key is known, every value has the right type, or the error says what was meant."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, isnan
+from typing import Any, TypeVar
+
+from ifonly.criteria import Criterion
+from ifonly.criteria.actionability import Actionability, Implies, LinearRow
+from ifonly.criteria.proximity import Proximity
+from ifonly.criteria.sparsity import Sparsity
+from ifonly.errors import SchemaError, did_you_mean
+from ifonly.explain import DEFAULT_CRITERIA
+from ifonly.policy.overrides import KINDS, FeaturePolicy, Policy
+
+__all__ = ["read_policy"]
+
+T = TypeVar("T")
+Reader = Callable[[str, Any], T]
+
+_DEMANDS = ("frozen", "increase", "decrease", "ranges", "max_step", "allow", "conditional", "rows", "implies")
+
+
+def read_policy(text: str) -> Policy:
+    """Return what TOML text says; see `write_policy` for the form.
+
+    Raises
+    ------
+    SchemaError
+        When the text is not TOML, a key is unknown, or a value has the wrong type.
+    CriterionError
+        When a criterion is ill-posed by itself.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(f"The policy is not valid TOML: {error}.") from None
+    top = _Table("", data)
+    top.only("demands", "sparsity", "proximity", "features")
+    criteria = (*_proximity(top), *_sparsity(top), *_actionability(top))
+    features = {name: _feature(part) for name, part in top.part("features").parts()}
+    return Policy(features, criteria)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of the policy that knows where it stands, so that complaints can say so."""
+
+    path: str
+    data: Mapping[str, Any]
+
+    def only(self, *known: str) -> None:
+        """Complain about keys that are not known here."""
+        for key in self.data:
+            if key not in known:
+                where = f"in [{self.path}] of the policy" if self.path else "in the policy"
+                raise SchemaError(
+                    f"Unknown key {key!r} {where}.{did_you_mean(key, known)} Known: {', '.join(known)}."
+                )
+
+    def where(self, key: str) -> str:
+        return f"{self.path}.{key}" if self.path else key
+
+    def get(self, key: str, read: Reader[T]) -> T | None:
+        return read(self.where(key), self.data[key]) if key in self.data else None
+
+    def need(self, key: str, read: Reader[T]) -> T:
+        if key not in self.data:
+            raise SchemaError(f"A [[{self.path}]] of the policy lacks {key!r}. Add it.")
+        return read(self.where(key), self.data[key])
+
+    def part(self, key: str) -> _Table:
+        return _Table(self.where(key), self.get(key, _table) or {})
+
+    def parts(self) -> Iterator[tuple[str, _Table]]:
+        for key in self.data:
+            yield key, self.part(key)
+
+    def blocks(self, key: str) -> list[_Table]:
+        """Return an array of tables, e.g. all [[demands.rows]]."""
+        found = self.data.get(key, [])
+        if not (isinstance(found, list) and all(isinstance(block, dict) for block in found)):
+            raise _wrong(self.where(key), f"blocks that begin with [[{self.where(key)}]]", found)
+        return [_Table(self.where(key), block) for block in found]
+
+    def each(self, key: str, read: Reader[T]) -> dict[str, T]:
+        part = self.part(key)
+        return {name: read(part.where(name), value) for name, value in part.data.items()}
+
+
+# -- values -----------------------------------------------------------------------------------------------------
+def _wrong(where: str, expected: str, got: Any) -> SchemaError:
+    return SchemaError(f"'{where}' in the policy must be {expected}, got {got!r}.")
+
+
+def _table(where: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(where, f"a table, [{where}]", value)
+    return value
+
+
+def _text(where: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(where, "text in quotes", value)
+    return value
+
+
+def _kind(where: str, value: Any) -> str:
+    if value not in KINDS:
+        raise _wrong(where, f"one of {', '.join(KINDS)}", value)
+    return str(value)
+
+
+def _texts(where: str, value: Any) -> tuple[str, ...]:
+    if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise _wrong(where, 'a list of features such as ["age"]', value)
+    return tuple(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(where: str, value: Any) -> float:
+    if not (_is_number(value) and isfinite(value)):
+        raise _wrong(where, "a number", value)
+    return value  # type: ignore[no-any-return] # whole numbers stay whole, as they were written
+
+
+def _whole(where: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(where, "a whole number", value)
+    return value
+
+
+def _scale(where: str, value: Any) -> str | dict[str, float]:
+    if isinstance(value, dict):
+        return {name: _number(f"{where}.{name}", own) for name, own in value.items()}
+    return _text(where, value)
+
+
+def _pair(where: str, value: Any) -> tuple[float, float]:
+    if not (
+        isinstance(value, list) and len(value) == 2 and all(_is_number(v) and not isnan(v) for v in value)
+    ):
+        raise _wrong(where, "[lowest, highest]", value)
+    return value[0], value[1]
+
+
+def _interval(where: str, value: Any) -> tuple[float | None, float | None]:
+    low, high = _pair(where, value)
+    return None if low == -inf else low, None if high == inf else high
+
+
+def _level(where: str, value: Any) -> Any:
+    if not isinstance(value, str | int | float):
+        raise _wrong(where, "a level: text, a number, true or false", value)
+    return value
+
+
+def _levels(where: str, value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise _wrong(where, "a list of levels", value)
+    return tuple(_level(where, item) for item in value)
+
+
+def _condition(where: str, value: Any) -> Any:
+    """Return a level, levels or an interval; which of the two a pair is, the kind of the feature will tell."""
+    if not isinstance(value, list):
+        return _level(where, value)
+    infinite = any(item in (-inf, inf) for item in value)
+    return _interval(where, value) if infinite else _levels(where, value)
+
+
+# -- sections ---------------------------------------------------------------------------------------------------
+def _feature(part: _Table) -> FeaturePolicy:
+    part.only("kind", "bounds", "levels", "precision", "label")
+    return FeaturePolicy(
+        kind=part.get("kind", _kind),
+        bounds=part.get("bounds", _pair),
+        levels=part.get("levels", _levels),
+        precision=part.get("precision", _whole),
+        label=part.get("label", _text),
+    )
+
+
+def _default(kind: type[Criterion]) -> list[Criterion]:
+    return [c for c in DEFAULT_CRITERIA if isinstance(c, kind)]
+
+
+def _proximity(top: _Table) -> Sequence[Criterion]:
+    if "proximity" not in top.data:
+        return _default(Proximity)
+    part = top.part("proximity")
+    part.only("norm", "scale", "weights")
+    # Proximity itself says which norms and scales there are.
+    norm: Any = part.get("norm", _text)
+    scale: Any = part.get("scale", _scale)
+    usual = Proximity()
+    return [
+        Proximity(
+            usual.norm if norm is None else norm,
+            usual.scale if scale is None else scale,
+            part.each("weights", _number),
+        )
+    ]
+
+
+def _sparsity(top: _Table) -> Sequence[Criterion]:
+    if "sparsity" not in top.data:
+        return _default(Sparsity)
+    part = top.part("sparsity")
+    part.only("at_most", "price")
+    at_most, price = part.get("at_most", _whole), part.get("price", _number)
+    return [] if at_most is None and price is None else [Sparsity(at_most, price)]
+
+
+def _actionability(top: _Table) -> Sequence[Criterion]:
+    part = top.part("demands")
+    part.only(*_DEMANDS)
+    conditional: dict[str, dict[Any, tuple[Any, ...]]] = {}
+    for block in part.blocks("conditional"):
+        block.only("feature", "from", "to")
+        moves = conditional.setdefault(block.need("feature", _text), {})
+        moves[block.need("from", _level)] = block.need("to", _levels)
+    demands = Actionability(
+        frozen=part.get("frozen", _texts) or (),
+        increase=part.get("increase", _texts) or (),
+        decrease=part.get("decrease", _texts) or (),
+        ranges=part.each("ranges", _interval),
+        max_step=part.each("max_step", _number),
+        allow=part.each("allow", _levels),
+        conditional=conditional,
+        rows=tuple(_row(block) for block in part.blocks("rows")),
+        implies=tuple(_rule(block) for block in part.blocks("implies")),
+    )
+    return [] if demands == Actionability() else [demands]
+
+
+def _row(block: _Table) -> LinearRow:
+    block.only("weights", "at_least", "at_most")
+    block.need("weights", _table)
+    return LinearRow(
+        block.each("weights", _number), block.get("at_least", _number), block.get("at_most", _number)
+    )
+
+
+def _rule(block: _Table) -> Implies:
+    block.only("if", "then")
+    block.need("if", _table)
+    block.need("then", _table)
+    return Implies(block.each("if", _condition), block.each("then", _condition))

@@ -1,0 +1,245 @@
+"""Writing a policy: commented TOML that reads back as the same schema and the same criteria."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ifonly.criteria import Criterion
+from ifonly.criteria.actionability import Actionability, Implies, LinearRow
+from ifonly.criteria.proximity import Proximity
+from ifonly.criteria.sparsity import Sparsity
+from ifonly.errors import CriterionError, SchemaError
+from ifonly.explain import DEFAULT_CRITERIA
+from ifonly.policy.overrides import KINDS
+from ifonly.schema import Categorical, Feature, Integer, Numeric, Schema
+
+__all__ = ["write_policy"]
+
+C = TypeVar("C", bound=Criterion)
+
+_WIDTH = 100
+_BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+
+def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERIA) -> str:
+    """Return a policy as commented TOML, ready to be edited.
+
+    Parameters
+    ----------
+    schema
+        The features.
+    criteria
+        At most one each of `Proximity`, `Sparsity` and `Actionability`.
+
+    Examples
+    --------
+    >>> from ifonly.schema import Integer
+    >>> text = write_policy(Schema((Integer("age", 19, 75, label="Age (years)"),)))
+    >>> print(text[text.index("[features.age]") :], end="")
+    [features.age]
+    kind = "integer"
+    bounds = [19, 75]
+    label = "Age (years)"
+    """
+    for criterion in criteria:
+        if not isinstance(criterion, Proximity | Sparsity | Actionability):
+            raise CriterionError(
+                f"A policy holds Proximity, Sparsity and Actionability, not {type(criterion).__name__}. Give that one "
+                "in Python: Explainer(..., criteria=[...])."
+            )
+    lines = [
+        "# A policy for ifonly: what an answer must respect, and what each column means.",
+        "# Use it with:  ifonly explain MODEL DATA --row 0 --policy THIS_FILE",
+        "# Whatever is left out keeps its default, so delete what you do not need.",
+        *_demand_lines(_single(criteria, Actionability) or Actionability(), _example(schema)),
+        *_cost_lines(_single(criteria, Sparsity), _single(criteria, Proximity) or Proximity()),
+        "",
+        f"# Features. kind: one of {', '.join(KINDS)} (levels lowest first).",
+        "# bounds: the lowest and highest value an answer may have. precision: the decimals of a numeric feature.",
+        "# label: what the feature is called in print, if not by its name.",
+    ]
+    for feature in schema.features:
+        lines += ["", *_feature_lines(feature)]
+    return "\n".join(lines) + "\n"
+
+
+def _single(criteria: Sequence[Criterion], kind: type[C]) -> C | None:
+    found = [c for c in criteria if isinstance(c, kind)]
+    if len(found) > 1:
+        raise CriterionError(f"A policy holds one {kind.__name__}, got {len(found)}. Merge them into one.")
+    return found[0] if found else None
+
+
+def _example(schema: Schema) -> Actionability:
+    """Return demands that make sense for this schema, to be shown as comments."""
+    numbers = [f for f in schema.features if isinstance(f, Numeric)] or [Integer("duration", 4, 72)]
+    levelled = (f for f in schema.features if isinstance(f, Categorical) and f.width > 1 and _holds(f.levels))
+    group = next(levelled, Categorical("job", ("skilled", "unskilled")))
+    (low, high), name = _bounds(numbers[0]), numbers[0].name
+    first, second = group.levels[:2]
+    return Actionability(
+        ranges={name: (low, high)},
+        max_step={name: high - low},
+        allow={group.name: (first, second)},
+        conditional={group.name: {first: (second,)}},
+        rows=(LinearRow({f.name: 1 for f in numbers[:2]}, at_most=sum(_bounds(f)[1] for f in numbers[:2])),),
+        implies=(Implies({group.name: first}, {name: (None, high)}),),
+    )
+
+
+def _demand_lines(demands: Actionability, example: Actionability) -> list[str]:
+    lists = {
+        "frozen": "features that stay as they are",
+        "increase": "numbers and ordinals that may only go up",
+        "decrease": "numbers and ordinals that may only go down",
+    }
+    tables = {
+        "ranges": "number = [lowest, highest] of its new value; -inf and inf leave an end open",
+        "max_step": "number = largest change either way; ordinal = largest number of levels",
+        "allow": "category = the levels it may take",
+    }
+    blocks: list[tuple[str, Callable[[Actionability], list[str]]]] = [
+        ("from one level only to some others; repeat the block for more", _conditional_lines),
+        ("at_least <= sum of weight * number <= at_most", _row_lines),
+        ("when all of `if` holds, so must `then`: a level, levels, or [lowest, highest]", _rule_lines),
+    ]
+    lines = ["", "[demands]"]
+    for name, note in lists.items():
+        lines += [f"# {note}", *_entry(name, tuple(getattr(demands, name)))]
+    for name, note in tables.items():
+        shown = _entries(getattr(demands, name)) or _commented(_entries(getattr(example, name)))
+        lines += ["", f"# {note}", f"[demands.{name}]", *shown]
+    for note, render in blocks:
+        lines += ["", f"# {note}", *(render(demands) or _commented(render(example)))]
+    return lines
+
+
+def _conditional_lines(demands: Actionability) -> list[str]:
+    lines = []
+    for name, moves in demands.conditional.items():
+        for level, levels in moves.items():
+            lines += [
+                "[[demands.conditional]]",
+                *_entries({"feature": name, "from": level, "to": tuple(levels)}),
+            ]
+    return lines
+
+
+def _row_lines(demands: Actionability) -> list[str]:
+    lines = []
+    for row in demands.rows:
+        ends = {"at_least": row.at_least, "at_most": row.at_most}
+        lines += ["[[demands.rows]]", *_entry("weights", row.weights), *_entries(ends)]
+    return lines
+
+
+def _rule_lines(demands: Actionability) -> list[str]:
+    lines = []
+    for rule in demands.implies:
+        lines += ["[[demands.implies]]", *_entry("if", rule.if_), *_entry("then", rule.then)]
+    return lines
+
+
+def _cost_lines(sparsity: Sparsity | None, proximity: Proximity) -> list[str]:
+    price, at_most = (None, None) if sparsity is None else (sparsity.price, sparsity.at_most)
+    return [
+        "",
+        "[sparsity]",
+        "# what each changed feature costs, on top of its distance",
+        *(_commented(_entry("price", 0.1)) if price is None else _entry("price", price)),
+        "# how many features may change",
+        *(_commented(_entry("at_most", 3)) if at_most is None else _entry("at_most", at_most)),
+        "",
+        "[proximity]",
+        "# l1, l2, linf or mahalanobis",
+        *_entry("norm", proximity.norm),
+        "# what the change of a number is divided by: range, mad, std or none; or { feature = its own scale }",
+        *_entry("scale", proximity.scale),
+        "",
+        "# feature = how much a change of it counts; 1 unless named",
+        "[proximity.weights]",
+        *_entries(proximity.weights),
+    ]
+
+
+def _feature_lines(feature: Feature) -> list[str]:
+    lines = [f"[features.{_key(feature.name)}]", *_entry("kind", feature.kind)]
+    if isinstance(feature, Numeric):
+        precision = None if isinstance(feature, Integer) else feature.precision
+        lines += _entries({"bounds": _bounds(feature), "precision": precision})
+    elif _holds(feature.levels):
+        lines += _entry("levels", feature.levels)
+    else:
+        lines += ["# its levels are neither text nor numbers, so they are read off the data"]
+    return [*lines, *_entry("label", feature.label)]
+
+
+def _bounds(feature: Numeric) -> tuple[float, float]:
+    if isinstance(feature, Integer):
+        return int(feature.lower), int(feature.upper)
+    return float(feature.lower), float(feature.upper)
+
+
+# -- TOML, which the standard library reads but does not write --------------------------------------------------
+def _holds(levels: Sequence[Any]) -> bool:
+    return all(isinstance(level, str | bool | int | float) for level in levels)
+
+
+def _commented(lines: Sequence[str]) -> list[str]:
+    return [f"# {line}" for line in lines]
+
+
+def _entries(table: Mapping[str, Any]) -> list[str]:
+    return [line for name, value in table.items() if value is not None for line in _entry(name, value)]
+
+
+def _entry(name: str, value: Any) -> list[str]:
+    """Return ``name = value`` as one line, or a long list as one line per item."""
+    line = f"{_key(name)} = {_value(value)}"
+    if len(line) <= _WIDTH or not isinstance(value, list | tuple):
+        return [line]
+    return [f"{_key(name)} = [", *(f"    {_value(item)}," for item in value), "]"]
+
+
+def _key(name: str) -> str:
+    return name if name and _BARE.issuperset(name) else _text(name)
+
+
+def _text(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(c) or _unescaped(c) for c in text) + '"'
+
+
+def _unescaped(character: str) -> str:
+    """Return a character as it is, unless TOML allows it only by its number."""
+    control = character < " " or character == "\x7f"
+    return f"\\u{ord(character):04x}" if control else character
+
+
+def _value(value: Any) -> str:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, _closed(value))) + "]"
+    raise SchemaError(
+        f"A policy holds text, numbers, true and false, but not {value!r} ({type(value).__name__}). Give that one in "
+        "Python."
+    )
+
+
+def _closed(values: Sequence[Any]) -> Sequence[Any]:
+    """Return an interval with its open ends, which TOML has no word for, as infinities."""
+    if len(values) != 2:
+        return values
+    low, high = values
+    return (-np.inf if low is None else low, np.inf if high is None else high)
