@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.errors import UnsupportedModel
+from ifonly.errors import SchemaError, UnsupportedModel
 
 __all__ = ["OnnxClassifier", "OnnxRegressor", "TorchClassifier", "TorchRegressor"]
 
@@ -30,12 +30,24 @@ class _Adapter:
 
     def received(self, X: Any) -> npt.NDArray[Any]:
         """Return the matrix that goes into the model: the chosen columns, through the transform."""
-        if self.columns is not None and hasattr(X, "loc"):
+        if self.columns is not None:
+            if not hasattr(X, "loc"):
+                raise SchemaError(
+                    f"{type(self).__name__} has columns={list(self.columns)!r}, but receives an array without names. "
+                    "Pass a frame, or leave columns out behind a transformer."
+                )
             X = X.loc[:, list(self.columns)]
         if self.transform is not None:
-            X = self.transform.transform(X)
+            X = self.transform.transform(
+                X if _named(self.transform) or not hasattr(X, "loc") else X.to_numpy()
+            )
         X = X.toarray() if hasattr(X, "toarray") else X
         return np.ascontiguousarray(np.asarray(X, dtype=getattr(self, "dtype", np.float64)))
+
+    @property
+    def takes_frames(self) -> bool:
+        """Whether `predict` needs column names, because it or its transform chooses by them."""
+        return self.columns is not None or _named(self.transform)
 
     def fit(self, X: Any = None, y: Any = None) -> Any:  # noqa: ARG002 - scikit-learn's signature
         """Do nothing: the model is trained already."""
@@ -63,6 +75,12 @@ class _Adapter:
             input_tags=InputTags(),
             requires_fit=False,
         )
+
+
+def _named(transform: Any) -> bool:
+    """Whether a transformer was fitted on named columns."""
+    steps = [step for _, step in getattr(transform, "steps", ())]
+    return hasattr(transform, "feature_names_in_") or any(_named(step) for step in steps)
 
 
 class _Decides:
@@ -193,8 +211,10 @@ class _Onnx(_Adapter):
         if self._session is None:
             import onnxruntime  # noqa: PLC0415 - an optional framework
 
+            quiet = onnxruntime.SessionOptions()
+            quiet.log_severity_level = 3
             self._session = onnxruntime.InferenceSession(
-                bytes(self.model), providers=["CPUExecutionProvider"]
+                bytes(self.model), quiet, providers=["CPUExecutionProvider"]
             )
         Z = self.received(X)
         inputs = self._session.get_inputs()

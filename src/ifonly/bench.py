@@ -1,5 +1,7 @@
 """How long an answer takes, phase by phase, on German Credit; and the models that the demo and this share."""
 
+# ruff: noqa: PLC0415 - scikit-learn is loaded with the first model
+
 from __future__ import annotations
 
 import time
@@ -33,15 +35,18 @@ def credit_model(name: ModelName, X: pd.DataFrame, y: Any) -> Any:
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+    linear = name == "linear"
     categories = list(X.select_dtypes("category"))
     numbers = [column for column in X if column not in categories]
-    steps = [("category", OneHotEncoder(handle_unknown="ignore"), categories), ("number", StandardScaler(), numbers)]
-    estimator = (
-        LogisticRegression(max_iter=1000)
-        if name == "linear"
-        else RandomForestClassifier(100, max_depth=5, random_state=0)
+    columns = ColumnTransformer(
+        [
+            ("category", OneHotEncoder(handle_unknown="ignore"), categories),
+            ("number", StandardScaler() if linear else "passthrough", numbers),
+        ]
     )
-    return Pipeline([("columns", ColumnTransformer(steps)), ("model", estimator)]).fit(X, y)
+    forest = RandomForestClassifier(100, max_depth=5, random_state=0)
+    model = LogisticRegression(max_iter=1000) if linear else forest
+    return Pipeline([("columns", columns), ("model", model)]).fit(X, y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,9 @@ class Benchmark:
     def table(self) -> pd.DataFrame:
         """Return the median, 90th percentile and maximum of each phase, in milliseconds."""
         phases = ("build", "solve", "verify", "total")
-        seconds = pd.DataFrame([{p: getattr(t, p) for p in phases} for t in self.answered()], columns=list(phases))
+        seconds = pd.DataFrame(
+            [{p: getattr(t, p) for p in phases} for t in self.answered()], columns=list(phases)
+        )
         figures = {"median": seconds.median(), "p90": seconds.quantile(0.9), "max": seconds.max()}
         return pd.DataFrame(figures) * 1e3
 
@@ -184,7 +191,9 @@ def benchmark(
     return Benchmark(model, watched.label, tuple(timings[1:]))
 
 
-def _timed(explainer: Explainer, watched: _Watched, row: pd.DataFrame, want: Any, time_limit: float) -> Timing:
+def _timed(
+    explainer: Explainer, watched: _Watched, row: pd.DataFrame, want: Any, time_limit: float
+) -> Timing:
     watched.watch = watch = _Stopwatch()
     try:
         with warnings.catch_warnings():

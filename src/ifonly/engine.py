@@ -12,6 +12,7 @@ from ifonly.box import Box
 from ifonly.criteria import Branch, Demand
 from ifonly.errors import SolverFailed
 from ifonly.events import Built, Incumbent, OnEvent
+from ifonly.incumbents import Incumbents
 from ifonly.mip import FloatArray
 from ifonly.problem import Problem, Statement, build
 from ifonly.reduce import Reducer
@@ -21,6 +22,10 @@ from ifonly.solvers.tangents import solve
 __all__ = ["Found", "find", "run"]
 
 _BRANCH_DUST = 1e-12
+_TIE = 1e-12
+_SMALL = 400  # open leaves that the solver closes in a few milliseconds
+_LARGE = 800  # open leaves that make a better incumbent worth its time
+_DEAR = 0.34  # share of what is left that makes a feature worth a split
 
 
 @dataclass(frozen=True)
@@ -87,30 +92,125 @@ def _over_branches(
 def _find_in(
     statement: Statement, box: Box, backend: Backend, limits: Limits, deadline: float, on_event: OnEvent | None
 ) -> Found:
-    """Search one box: incumbent, cost box, solve."""
+    """Search one box: incumbents, then cost boxes small enough to solve."""
     if box.empty() is not None:
         return Found(Status.INFEASIBLE, bound=np.inf)
-    reducer = Reducer(statement, box)
-    known = reducer.incumbent()
-    if known is not None and known[1] > limits.cutoff:
-        known = None
-    budget = known[1] if known is not None else limits.cutoff
-    if known is not None and on_event is not None:
-        on_event(Incumbent(known[1], -np.inf))
-    problem = build(statement, reducer.within(budget) if np.isfinite(budget) else box)
-    rest = replace(limits, cutoff=budget).within(deadline - time.perf_counter())
-    found = run(problem, backend, rest, on_event)
-    return found if known is None else _better(found, *known, statement)
+    return _Search(statement, box, backend, limits, deadline, on_event).run()
 
 
-def _better(found: Found, point: FloatArray, cost: float, statement: Statement) -> Found:
-    """Return the better of what the solver found below the incumbent's cost and the incumbent itself."""
-    if found.status is Status.INFEASIBLE:
-        return Found(Status.OPTIMAL, point, cost, (point,))
-    if found.u is None or float(statement.objective(found.u[None, :])[0]) > cost:
-        status = Status.OPTIMAL if found.status is Status.OPTIMAL else Status.FEASIBLE
-        return replace(found, status=status, u=point, pool=(*found.pool, point))
-    return replace(found, pool=(*found.pool, point))
+class _Search:
+    """Branch and bound over boxes: cheap brackets prune, the solver closes what is small enough.
+
+    A box is split on a feature whose cheapest change would eat a large part of what the best known answer leaves: either
+    it stays, or it changes and little is left for all others. Both parts are far smaller than the whole.
+    """
+
+    def __init__(
+        self,
+        statement: Statement,
+        box: Box,
+        backend: Backend,
+        limits: Limits,
+        deadline: float,
+        on_event: OnEvent | None,
+    ) -> None:
+        self.statement, self.box, self.backend = statement, box, backend
+        self.limits, self.deadline, self.on_event = limits, deadline, on_event
+        self.reducer = Reducer(statement)
+        self.incumbents = Incumbents(self.reducer, box)
+        self.open_bound = np.inf
+        self.closed_bound = np.inf
+        self.pool: list[FloatArray] = []
+        self.interrupted = False
+
+    @property
+    def value(self) -> float:
+        """What the best known answer costs (or the cut-off that was given)."""
+        known = self.incumbents.best
+        return self.limits.cutoff if known is None else min(known.cost, self.limits.cutoff)
+
+    @property
+    def budget(self) -> float:
+        """What a better answer may cost: less than the best known by half the gap that was asked for."""
+        if not np.isfinite(self.value):
+            return np.inf
+        return self.value - 0.5 * self.limits.gap * max(1.0, abs(self.value))
+
+    def run(self) -> Found:
+        """Return the best point of the box and the bound that is proven for it."""
+        known = self.incumbents.quick()
+        if known is not None:
+            self._tell(known.cost)
+        if self._size(self.reducer.within(self.box, self.budget)) > _LARGE:
+            self.incumbents.thorough()
+        stack = [self.box]
+        while stack and not self.interrupted:
+            box = self.reducer.within(stack.pop(), self.budget)
+            if box.empty() is not None or not self._reachable(box):
+                continue
+            if time.perf_counter() >= self.deadline:
+                self.open_bound = min(self.open_bound, float(self.reducer.forced(box).sum()))
+                continue
+            split = self._split(box)
+            if split is None:
+                self._solve(box)
+            else:
+                stack += split
+        return self._found()
+
+    def _found(self) -> Found:
+        known = self.incumbents.best
+        unfinished = np.isfinite(self.open_bound) or self.interrupted
+        if known is None or known.cost > self.limits.cutoff:
+            if not unfinished:
+                return Found(Status.INFEASIBLE, bound=np.inf)
+            status = Status.INTERRUPTED if self.interrupted else Status.OUT_OF_TIME
+            return Found(status, bound=self.open_bound, interrupted=self.interrupted)
+        proven = min(self.open_bound, self.closed_bound, self.budget)
+        bound = -np.inf if self.interrupted and not np.isfinite(self.open_bound) else min(proven, known.cost)
+        status = Status.FEASIBLE if unfinished else Status.OPTIMAL
+        return Found(status, known.u, bound, (*self.pool, known.u), self.interrupted)
+
+    def _tell(self, cost: float) -> None:
+        if self.on_event is not None:
+            self.on_event(Incumbent(cost, -np.inf))
+
+    # -- brackets -----------------------------------------------------------------------------------------------
+    def _reachable(self, box: Box) -> bool:
+        """Whether the trees can reach the goal in the box at all, each tree for itself."""
+        brackets = self.reducer.brackets
+        return brackets is None or bool((brackets.most(brackets.alive(box)) >= -_TIE).all())
+
+    def _size(self, box: Box) -> int:
+        brackets = self.reducer.brackets
+        return 0 if brackets is None or box.empty() is not None else brackets.open_leaves(brackets.alive(box))
+
+    def _split(self, box: Box) -> list[Box] | None:
+        """Return the box in two or three parts, or None when the solver should take it as it is."""
+        if not np.isfinite(self.budget) or self._size(box) <= _SMALL:
+            return None
+        slack = self.budget - float(self.reducer.forced(box).sum())
+        price, j = max(self._cheapest_changes(box), default=(0.0, -1))
+        return self.reducer.split(box, j) if price > _DEAR * slack else None
+
+    def _cheapest_changes(self, box: Box) -> list[tuple[float, int]]:
+        changes = [(self.reducer.cheapest_change(box, j), j) for j in self.reducer.form.features()]
+        return [(price, j) for price, j in changes if np.isfinite(price)]
+
+    # -- solving ------------------------------------------------------------------------------------------------
+    def _solve(self, box: Box) -> None:
+        problem = build(self.statement, box)
+        limits = replace(self.limits, cutoff=self.budget).within(self.deadline - time.perf_counter())
+        found = run(problem, self.backend, limits, self.on_event)
+        for u in (*found.pool, *(() if found.u is None else (found.u,))):
+            self.incumbents.accept(u)
+        self.pool += found.pool
+        if found.status is Status.OPTIMAL and found.bound <= self.value:
+            self.closed_bound = min(self.closed_bound, found.bound)
+        if found.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+            least = float(self.reducer.forced(box).sum())
+            self.open_bound = min(self.open_bound, max(found.bound, least))
+        self.interrupted |= found.interrupted
 
 
 def run(problem: Problem, backend: Backend, limits: Limits, on_event: OnEvent | None = None) -> Found:

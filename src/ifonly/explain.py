@@ -226,15 +226,17 @@ class _Question:
         """Return up to `n` verified counterfactuals, best first."""
         from ifonly.criteria.distinct import OtherFeatures  # noqa: PLC0415 - only for more than one answer
 
-        answers = [self._one(self.statement, deadline, gap, on_event)]
+        answer, stopped = self._one(self.statement, deadline, gap, on_event)
+        answers = [answer]
         statement = self.statement
-        while len(answers) < n:
+        while len(answers) < n and not stopped:
             changed = self.query.changed(self._encode(answers[-1]))[0]
             statement = replace(statement, demands=(*statement.demands, OtherFeatures.than(self.query, changed)))
             try:
-                answers.append(self._one(statement, deadline, gap, on_event, last=False))
-            except (_NoMore, OutOfTime):
+                answer, stopped = self._one(statement, deadline, gap, on_event, last=False)
+            except (_NoMore, OutOfTime, KeyboardInterrupt):
                 break
+            answers.append(answer)
         return answers
 
     def _encode(self, answer: Counterfactual) -> FloatArray:
@@ -242,8 +244,8 @@ class _Question:
 
     def _one(
         self, statement: Statement, deadline: float, gap: float, on_event: OnEvent | None, *, last: bool = True
-    ) -> Counterfactual:
-        """Return one verified counterfactual; re-solve with a wider margin while the model refuses."""
+    ) -> tuple[Counterfactual, bool]:
+        """Return one verified counterfactual, and whether Ctrl-C cut it short; widen the margin while refused."""
         backend = self.explainer.backend
         best: tuple[FloatArray, float] | None = None
         u: FloatArray | None = None
@@ -260,7 +262,7 @@ class _Question:
             best = self._first_verified(found, statement)
             u = found.u if found.u is not None else u
             if best is not None:
-                return self._counterfactual(best[0], statement, found, gap)
+                return self._counterfactual(best[0], statement, found, gap), found.interrupted
             if found.interrupted:
                 raise KeyboardInterrupt
             if found.u is None or time.perf_counter() > deadline:
@@ -286,9 +288,13 @@ class _Question:
     def _margins(self) -> list[float]:
         scale = self.explainer.training.score_scale
         widening = [_FIRST_MARGIN * scale * 10.0**k for k in range(_WIDENINGS)]
-        if self.explainer.model.read.piecewise_constant and self.goal.ties_are_ours():
-            return [0.0, *widening]
-        return widening
+        discrete = self.explainer.model.read.piecewise_constant or self._on_grid()
+        return [0.0, *widening] if discrete and self.goal.ties_are_ours() else widening
+
+    def _on_grid(self) -> bool:
+        """Whether the scores take finitely many values because every number the model looks at lies on a grid."""
+        features = [self.query.schema.features[j] for j in self.statement.form.raw()]
+        return all(isinstance(f, Numeric) and f.step is not None for f in features)
 
     def _first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
         """Return the best point that the user's own model confirms, exactly as it will be returned."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,10 @@ class Statement:
 
     def costs(self) -> Costs:
         """Return the separable costs of all criteria."""
+        return self._costs
+
+    @cached_property
+    def _costs(self) -> Costs:
         total = Costs.none(self.query.schema)
         for criterion in self.criteria:
             part = criterion.costs(self.query)
@@ -42,6 +47,10 @@ class Statement:
 
     def exempt(self) -> frozenset[int]:
         """Return the features whose change is a consequence of other changes, as some criterion says."""
+        return self._exempt
+
+    @cached_property
+    def _exempt(self) -> frozenset[int]:
         return frozenset().union(*(c.exempt(self.query) for c in self.criteria))
 
     def objective(self, U: FloatArray) -> FloatArray:

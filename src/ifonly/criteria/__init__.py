@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -115,6 +116,10 @@ class Demand:
     def branches(self, statement: Statement, box: Box) -> Iterable[Branch] | None:  # noqa: ARG002 - for subclasses
         """Split the question into alternatives, cheapest bound first, or return None when it is one piece."""
         return None
+
+    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:  # noqa: ARG002 - for subclasses
+        """Return points worth trying as incumbents: this demand knows how to meet itself cheaply."""
+        return ()
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, per canonical row, whether the demand is met: the NumPy twin of `narrow` and `apply`."""
@@ -238,6 +243,14 @@ class Criterion:
         return {}
 
 
-def number(value: float) -> str:
-    """Print a number in a message: short, and whole when it is whole."""
-    return f"{value:.6g}"
+def number(value: float, towards: Literal["nearest", "up", "down"] = "nearest") -> str:
+    """Print a number in a message: short, whole when it is whole, rounded to the side that is asked for.
+
+    A loosening is printed away from what is demanded, so that what is read off the message is enough.
+    """
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{value:.0f}"
+    if towards == "nearest" or not np.isfinite(value):
+        return f"{value:.6g}"
+    context = Context(prec=6, rounding=ROUND_CEILING if towards == "up" else ROUND_FLOOR)
+    return f"{float(context.create_decimal_from_float(value)):.6g}"

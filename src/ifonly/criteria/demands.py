@@ -135,9 +135,11 @@ class Between(_OnFeature):
         amount = self._amount(query, u)
         if self.kind == "max_step":
             hat = float(query.factual[query.schema.starts[self.feature]])
-            change = f"max_step of {name} {number((self.high - self.low) / 2)} -> {number(abs(value - hat))}"
+            change = f"max_step of {name} {number((self.high - self.low) / 2)} -> {number(abs(value - hat), 'up')}"
             return Relaxation(self.text, change, amount)
-        wider = f"({_end(min(self.low, value))}, {_end(max(self.high, value))})"
+        low = number(value, "down") if value < self.low else _end(self.low)
+        high = number(value, "up") if value > self.high else _end(self.high)
+        wider = f"({low}, {high})"
         return Relaxation(self.text, f"range of {name} ({_end(self.low)}, {_end(self.high)}) -> {wider}", amount)
 
 
@@ -201,8 +203,8 @@ class LinearDemand(Demand):
         del query
         value = float(np.nan_to_num(u) @ self.weights)
         if value > self.high:
-            return Relaxation(self.text, f"at_most {number(self.high)} -> {number(value)}", value - self.high)
-        return Relaxation(self.text, f"at_least {number(self.low)} -> {number(value)}", self.low - value)
+            return Relaxation(self.text, f"at_most {number(self.high)} -> {number(value, 'up')}", value - self.high)
+        return Relaxation(self.text, f"at_least {number(self.low)} -> {number(value, 'down')}", self.low - value)
 
 
 @dataclass(frozen=True, eq=False)

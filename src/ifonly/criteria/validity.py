@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
+from ifonly.criteria.crossing import crossings
 from ifonly.errors import CriterionError, did_you_mean
 from ifonly.mip import Affine, Convex, FloatArray
 from ifonly.models import Model, Read
+from ifonly.models.trees import Trees
 
 if TYPE_CHECKING:
-    from ifonly.problem import Problem
+    from ifonly.problem import Problem, Statement
 
 __all__ = ["Goal", "Target", "resolve"]
 
@@ -47,8 +51,8 @@ class Target:
     def __post_init__(self) -> None:
         if self.probability is not None and not 0.0 < self.probability < 1.0:
             raise CriterionError(
-                f"The 'probability' of a Target must lie strictly between 0 and 1, got {self.probability!r}. For 70 per "
-                "cent write 0.7."
+                f"The 'probability' of a Target must lie strictly between 0 and 1, got {self.probability!r}. For 70 "
+                "per cent write 0.7."
             )
         interval = self.at_least is not None or self.at_most is not None
         if interval and (self.label is not None or self.probability is not None):
@@ -93,14 +97,16 @@ class Goal(Demand):
         """Return expressions that must not be negative."""
         read, i = self.read, self.index
         if self.kind == "interval":
-            out = [scores[0] - (self.low + margin)] if np.isfinite(self.low) else []
-            return [*out, *([(self.high - margin) - scores[0]] if np.isfinite(self.high) else [])]
+            return _between(scores[0], *self._needed_interval(), margin)
         if self.kind == "probability":
             if read.rule == "sign":
                 need = self._needed_score()
-                return [scores[0] - (need + margin)] if i == 1 else [(need - margin) - scores[0]]
+                low, high = (need, np.inf) if i == 1 else (-np.inf, need)
+                return _between(scores[0], low, high, margin)
             if read.link == "identity":
                 return [scores[i] - (self.probability + margin)]
+            if read.link == "shares":
+                return [scores[i] - Affine.total(scores) * (self.probability + margin)]
             return []
         if read.rule == "sign":
             sign = 1.0 if i == 1 else -1.0
@@ -110,29 +116,46 @@ class Goal(Demand):
     def _needed_score(self) -> float:
         p = self.probability if self.index == 1 else 1.0 - self.probability
         if self.read.link_inverse is not None:
-            return self.read.link_inverse(p)
+            return self.read.link_inverse(p if self.index == 1 else float(np.nextafter(p, np.inf)))
         if self.read.link == "identity":
             return p
         if self.read.link == "clip":
             return 2.0 * p - 1.0
         return float(np.log(p) - np.log1p(-p))
 
-    def _softmax(self, problem: Problem) -> None:
-        """``log sum_k exp(s_k - s_want) <= -log p``: convex in the scores."""
+    def _needed_interval(self) -> tuple[float, float]:
+        """Return the wanted interval in terms of the score: the output may be an increasing function of it."""
+        back = self.read.link_inverse
+        if back is None:
+            return self.low, self.high
+        low = back(self.low) if np.isfinite(self.low) else -np.inf
+        return low, back(float(np.nextafter(self.high, np.inf))) if np.isfinite(self.high) else np.inf
+
+    def _softmax(self, problem: Problem, behind: Affine | None = None) -> None:
+        """``log sum_k exp(s_k - s_want) <= -log p`` (plus `behind`, to measure a shortfall): convex in the scores."""
         i, limit = self.index, -float(np.log(self.probability)) - problem.margin
         others = [k for k in range(len(problem.outputs)) if k != i]
-        inner = tuple(problem.outputs[k] - problem.outputs[i] for k in others)
+        gaps = tuple(problem.outputs[k] - problem.outputs[i] for k in others)
+        inner = (*gaps, Affine() if behind is None else behind)
 
         def function(d: FloatArray) -> float:
-            top = max(0.0, float(d.max()))
-            return float(top + np.log(np.exp(-top) + np.exp(d - top).sum()) - limit)
+            top = max(0.0, float(d[:-1].max()))
+            return float(top + np.log(np.exp(-top) + np.exp(d[:-1] - top).sum()) - limit - d[-1])
 
         def gradient(d: FloatArray) -> FloatArray:
-            top = max(0.0, float(d.max()))
-            e = np.exp(d - top)
-            return np.asarray(e / (np.exp(-top) + e.sum()))
+            top = max(0.0, float(d[:-1].max()))
+            e = np.exp(d[:-1] - top)
+            return np.append(e / (np.exp(-top) + e.sum()), -1.0)
 
         problem.mip.convex(Convex(inner, function, gradient))
+
+    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
+        """Return what is cheapest near the factual, and near points at which a relaxed form was refused."""
+        from ifonly.models.compose import refused  # noqa: PLC0415 - composites are loaded with the readers
+
+        if isinstance(statement.form, Trees) or np.isnan(statement.query.factual).any():
+            return ()
+        return crossings(self, statement, box, (statement.query.factual, *refused(statement.form)[:2]))
 
     def ties_are_ours(self) -> bool:
         """Whether a score exactly on the threshold gives the wanted outcome."""
@@ -152,7 +175,8 @@ class Goal(Demand):
     def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which scores give the wanted outcome."""
         if self.kind == "interval":
-            return np.asarray((scores[:, 0] >= self.low) & (scores[:, 0] <= self.high))
+            values = self.read.decide(scores)
+            return np.asarray((values >= self.low) & (values <= self.high))
         if self.kind == "probability":
             probabilities = self.read.probabilities(scores)
             assert probabilities is not None
@@ -174,7 +198,7 @@ class Goal(Demand):
         """Return what is shown beside the prediction: the wanted class's probability, else a decision score."""
         scores = self.read.form(U)
         if not self.read.classes:
-            return scores[:, 0]
+            return np.asarray(self.read.decide(scores))
         probabilities = self.read.probabilities(scores)
         if probabilities is not None:
             return probabilities[:, self.index]
@@ -186,9 +210,12 @@ class Goal(Demand):
     def excess(self, problem: Problem) -> Affine | None:
         """How far the scores stay behind, where the demand has a size at all."""
         gaps = self.gaps(problem.outputs, 0.0)
-        if self.kind == "class" or not gaps:
+        curved = self.kind == "probability" and self.read.link == "softmax" and self.read.rule == "argmax"
+        if self.kind == "class" or not (gaps or curved):
             return None
         worst = problem.mip.column(0.0, 1e9, name="behind")
+        if curved:
+            self._softmax(problem, worst)
         for gap in gaps:
             problem.mip.row(gap + worst, lower=0.0)
         return worst
@@ -202,10 +229,20 @@ class Goal(Demand):
             return Relaxation(self.text, change, self.probability - reached)
         if self.kind == "interval":
             value = float(self.score_of(u[None, :])[0])
-            low, high = min(self.low, value), max(self.high, value)
-            change = f"outcome {_interval(self.low, self.high)} -> {_interval(low, high)}"
+            low = number(value, "down") if value < self.low else number(self.low)
+            high = number(value, "up") if value > self.high else number(self.high)
+            change = f"outcome {_interval(self.low, self.high)} -> ({low}, {high})"
             return Relaxation(self.text, change, max(self.low - value, value - self.high))
         return super().loosened(query, u)
+
+
+def _between(score: Affine, low: float, high: float, margin: float) -> list[Affine]:
+    """Return what must not be negative for a score within an interval, by a margin."""
+    if np.isposinf(low) or np.isneginf(high):
+        return [Affine(constant=-1.0)]
+    margin = min(margin, (high - low) / 4)  # a narrow interval must not vanish
+    out = [score - (low + margin)] if np.isfinite(low) else []
+    return [*out, *([(high - margin) - score] if np.isfinite(high) else [])]
 
 
 def _interval(low: float, high: float) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Form", "Model", "Read", "known_readers", "read_estimator", "reads"]
 
-Link = Literal["none", "identity", "sigmoid", "softmax", "clip", "normalised"]
+Link = Literal["none", "identity", "sigmoid", "softmax", "clip", "normalised", "shares"]
 
 
 @runtime_checkable
@@ -75,15 +75,19 @@ class Read:
         first of the largest wins; ``"value"``: regression, the score is the prediction.
     link
         How the scores become probabilities: ``"none"`` (there are none), ``"identity"`` (they are), ``"sigmoid"``,
-        ``"softmax"``, ``"clip"`` (``(s + 1) / 2`` within 0 and 1), ``"normalised"`` (sigmoids divided by their sum).
+        ``"softmax"``, ``"clip"`` (``(s + 1) / 2`` within 0 and 1), ``"normalised"`` (sigmoids divided by their sum),
+        ``"shares"`` (scores that are not negative, divided by their sum).
     threshold
         The score above which rule ``"sign"`` gives the second class.
     strict
         Whether a score exactly at the threshold stays with the first class.
     piecewise_constant
         Whether the scores take finitely many values (trees), so that ties are real and no margin is needed.
-    inverse
-        For regression: the inverse of an increasing output transform, and the transform itself, when there is one.
+    link_forward
+        Scores -> class probabilities, in place of `link`; for regression, scores -> predictions.
+    link_inverse
+        The least score at which the second class's probability, or the prediction, is at least a given value: minus
+        infinity when it always is, infinity when it never is.
     """
 
     form: Form
@@ -109,6 +113,9 @@ class Read:
             return np.column_stack([1 - p, p])
         if self.link == "identity":
             return scores
+        if self.link == "shares":
+            total = scores.sum(axis=1, keepdims=True)
+            return np.where(total > 0, scores / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
         if self.link == "softmax":
             e = np.exp(scores - scores.max(axis=1, keepdims=True))
             return np.asarray(e / e.sum(axis=1, keepdims=True))
@@ -118,7 +125,7 @@ class Read:
     def decide(self, scores: FloatArray) -> Any:
         """Return the index of the predicted class (or the value, for regression) from scores."""
         if self.rule == "value":
-            return scores[:, 0]
+            return scores[:, 0] if self.link_forward is None else self.link_forward(scores)[:, 0]
         if self.rule == "argmax":
             return scores.argmax(axis=1)
         above = scores[:, 0] > self.threshold if self.strict else scores[:, 0] >= self.threshold

@@ -1,9 +1,9 @@
-"""From a framework's trees to the tree form: every threshold pulled back to raw units through the user's transformers."""
+"""From a framework's trees to the tree form: every threshold pulled back to raw units through the transformers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,10 @@ import numpy.typing as npt
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray, IntArray
 from ifonly.models.source import Source, Split
-from ifonly.models.trees import Nodes, Trees
+from ifonly.models.trees import Addition, Nodes, Trees
 from ifonly.schema import Numeric
 
-__all__ = ["Below", "RawTree", "assemble", "float32_at_most"]
+__all__ = ["Below", "RawTree", "assemble", "float32_at_most", "float32_below", "float64_at_most"]
 
 Below = Callable[[FloatArray, FloatArray], npt.NDArray[np.bool_]]
 
@@ -22,6 +22,16 @@ Below = Callable[[FloatArray, FloatArray], npt.NDArray[np.bool_]]
 def float32_at_most(z: FloatArray, threshold: FloatArray) -> npt.NDArray[np.bool_]:
     """Compare as scikit-learn's trees do: the input as float32, the threshold as float64."""
     return np.asarray(z.astype(np.float32).astype(np.float64) <= threshold)
+
+
+def float32_below(z: FloatArray, threshold: FloatArray) -> npt.NDArray[np.bool_]:
+    """Compare as XGBoost does: both as float32, strictly."""
+    return np.asarray(z.astype(np.float32) < threshold.astype(np.float32))
+
+
+def float64_at_most(z: FloatArray, threshold: FloatArray) -> npt.NDArray[np.bool_]:
+    """Compare as LightGBM and histogram boosting do: both as float64."""
+    return np.asarray(z <= threshold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +62,27 @@ class RawTree:
     missing_left: npt.NDArray[np.bool_] | None = None
     categories: Mapping[int, frozenset[float]] = field(default_factory=dict)
 
+    @classmethod
+    def leaf(cls, value: FloatArray) -> RawTree:
+        """Return a tree that is one leaf."""
+        zero = np.zeros(1, dtype=np.int64)
+        return cls(zero - 1, np.zeros(1), zero, zero, value[None, :])
 
-def assemble(source: Source, trees: Sequence[RawTree], base: FloatArray, below: Below = float32_at_most) -> Trees:
-    """Return the form of an ensemble whose scores are `base` plus the sum of the trees' leaf values."""
+
+def assemble(
+    source: Source,
+    trees: Sequence[RawTree],
+    base: FloatArray,
+    below: Below = float32_at_most,
+    over: float = 1.0,
+    dtype: npt.DTypeLike = np.float64,
+) -> Trees:
+    """Return the form of an ensemble: `base` plus the sum of the trees' leaf values, divided by `over`.
+
+    The framework adds in `dtype`, tree by tree, and divides at the end; so does the form.
+    """
+    base = np.asarray(base, dtype=np.float64)
+    trees = trees or [RawTree.leaf(np.zeros(len(base)))]
     sizes = [len(t.column) for t in trees]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     column = np.concatenate([t.column for t in trees]).astype(np.int64)
@@ -71,10 +99,11 @@ def assemble(source: Source, trees: Sequence[RawTree], base: FloatArray, below: 
         for t, o in zip(trees, offsets[:-1], strict=True)
         for node, left_set in t.categories.items()
     }
-    table = _Table(source, len(column))
+    table = _Table(source, missing)
     table.categorical(column, native)
     table.thresholds(column, threshold, np.array(sorted(native), dtype=np.int64), below)
-    swap = table.swap
+    swap, missing = table.swap, table.missing
+    value = np.concatenate([t.value for t in trees]).astype(np.float64)
     left, right = np.where(swap, right, left), np.where(swap, left, right)
     nodes = Nodes(
         feature=np.where(leaf, -1, table.feature),
@@ -84,17 +113,35 @@ def assemble(source: Source, trees: Sequence[RawTree], base: FloatArray, below: 
         missing_left=np.where(swap, ~missing, missing),
         left=np.where(leaf, own, left),
         right=np.where(leaf, own, right),
-        value=np.concatenate([t.value for t in trees]).astype(np.float64),
+        value=value / over,
         roots=offsets[:-1],
     )
-    return Trees(source.schema, nodes, np.asarray(base, dtype=np.float64))
+    return Trees(source.schema, _spliced(nodes), base / over, Addition(value, base, over, dtype))
+
+
+def _spliced(nodes: Nodes) -> Nodes:
+    """Leave out the nodes that send everything one way: they would be splits on a feature they do not look at."""
+    onwards = nodes.cut > 0
+    idle = (nodes.feature >= 0) & (nodes.mask < 0) & np.isinf(nodes.cut) & (nodes.missing_left == onwards)
+    target = np.where(idle, np.where(onwards, nodes.left, nodes.right), np.arange(len(idle)))
+    while bool((target != target[target]).any()):
+        target = target[target]
+    nodes = replace(nodes, left=target[nodes.left], right=target[nodes.right], roots=target[nodes.roots])
+    reached, level = np.zeros(len(idle), dtype=np.bool_), nodes.roots
+    while level.size:
+        reached[level] = True
+        level = level[nodes.feature[level] >= 0]
+        level = np.concatenate([nodes.left[level], nodes.right[level]])
+    return replace(nodes, feature=np.where(reached, nodes.feature, -1))
 
 
 class _Table:
     """Raw splits of all nodes, filled in column by column."""
 
-    def __init__(self, source: Source, n: int) -> None:
+    def __init__(self, source: Source, missing: npt.NDArray[np.bool_]) -> None:
+        n = len(missing)
         self.source = source
+        self.missing = missing.copy()
         self.feature = np.zeros(n, dtype=np.int64)
         self.cut = np.full(n, np.inf)
         self.mask = np.full(n, -1, dtype=np.int64)
@@ -109,11 +156,14 @@ class _Table:
             nodes = np.flatnonzero(ordinary & (column == c))
             distinct, which = np.unique(threshold[nodes], return_inverse=True)
             splits = self.source.splits(int(c), distinct, below)
-            where = [self._remember(split) for split in splits]
             self.feature[nodes] = np.array([s.feature for s in splits])[which]
             self.cut[nodes] = np.array([_cut(s) for s in splits])[which]
             self.swap[nodes] = np.array([s.swap for s in splits])[which]
-            self.mask[nodes] = np.array(where)[which]
+            for side in (False, True):
+                where = np.array([self._remember(s, side) for s in splits])
+                self.mask[nodes] = np.where(self.missing[nodes] == side, where[which], self.mask[nodes])
+            given = np.array([-1 if s.missing is None else s.missing for s in splits])[which]
+            self.missing[nodes] = np.where(given < 0, self.missing[nodes], given > 0)
 
     def categorical(self, column: IntArray, native: Mapping[int, frozenset[float]]) -> None:
         """Read native categorical splits: which levels have a code in the left set."""
@@ -125,12 +175,18 @@ class _Table:
             j, values = codes[c]
             self.feature[node] = j
             self.mask[node] = len(self.masks)
-            self.masks.append(np.isin(values, list(left_set)))
+            inside = np.isin(values, list(left_set))
+            self.masks.append(np.where(np.isnan(values), self.missing[node], inside))
+            filled = self.source.when_missing(j, c)
+            if not np.isnan(filled):
+                self.missing[node] = filled in left_set
 
     def _codes(self, c: int) -> tuple[int, FloatArray]:
         """Return the feature of a source column and the code of each of its levels."""
         source, column = self.source, self.source.columns[c]
-        if len(column.features) != 1 or isinstance(source.schema.features[next(iter(column.features))], Numeric):
+        if len(column.features) != 1 or isinstance(
+            source.schema.features[next(iter(column.features))], Numeric
+        ):
             raise UnsupportedModel(
                 f"{source.where}a categorical split on column {column.name!r}, whose feature is not categorical in the "
                 f"schema. Say so: Schema.infer(X, categorical=[{column.name!r}])."
@@ -138,12 +194,14 @@ class _Table:
         (j,) = column.features
         if column.labels:
             return j, np.arange(source.schema.features[j].width, dtype=np.float64)
-        return j, source.dense(source.vary_levels(j))[:, c]
+        return j, source.values(source.vary_levels(j), c)
 
-    def _remember(self, split: Split) -> int:
+    def _remember(self, split: Split, missing_left: bool) -> int:
+        """Keep the levels that go left; a level that reaches the estimator as a missing value goes where those go."""
         if split.left_levels is None:
             return -1
-        self.masks.append(np.asarray(split.left_levels, dtype=np.bool_))
+        absent = np.zeros_like(split.left_levels) if split.absent_levels is None else split.absent_levels
+        self.masks.append(np.where(absent, missing_left, split.left_levels))
         return len(self.masks) - 1
 
     def stacked_masks(self) -> npt.NDArray[np.bool_]:

@@ -1,227 +1,207 @@
-"""Univariate curves in a program: chains of polygons that hold the graph and touch it at every breakpoint.
-
-A smooth function has no exact mixed-integer linear form. Between two breakpoints, where its curvature keeps one sign, its
-graph lies in the polygon of its chord and its tangents. With ``p_i = (t_i, f(t_i))``, further vertices ``v_ik`` and
-
-    (s, y) = p_0 + sum_i [e_i (p_{i+1} - p_i) + sum_k g_ik (v_ik - p_i)],
-    e_i + sum_k g_ik <= b_{i-1},    b_i <= e_i,    b_i in {0, 1},    b_{-1} = 1,
-
-``b_i`` says that the chain has been walked past breakpoint ``i + 1``. This is the incremental model (Markowitz and Manne
-1957) carried over from segments to polygons; its linear relaxation is the convex hull of the chain (Vielma 2015). It may
-admit a ``y`` off the curve, never exclude one on it, and is exact at the breakpoints, so breakpoints added where a
-solution was refused lead to the optimum. Piecewise-linear functions are held exactly, at their own knots.
-"""
+"""Curves of scores: a bend of each score of a form, and the softmax of all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
-from ifonly.mip import Affine, FloatArray, IntArray, Mip
+from ifonly.box import Box
+from ifonly.mip import Affine, FloatArray, Mip
+from ifonly.models import Form
+from ifonly.models.bends import EXP, SOFTPLUS, Bend, chain
+from ifonly.models.compose import combine, reach, score_bounds
+from ifonly.models.propagate import Bounds, Budget
+from ifonly.variables import Variables
 
-__all__ = ["EXP", "EXPM1", "SIGMOID", "SOFTPLUS", "SQUARE", "Bend", "Broken", "Smooth", "chain"]
+__all__ = ["Curve", "Softmax"]
 
-# Errors of a chain below this share of the curve's rise are the solver's own.
-_DUST = 1e-11
-# How far, relative to its scale, a curve is made finer around a refused point; the last is where it counts as exact.
-_CLOSER = (0.1, 0.01, 1e-3)
-_EXACT = 1e-7
-
-
-class Bend(Protocol):
-    """A function of one number that a chain of polygons can hold."""
-
-    def __call__(self, s: FloatArray) -> FloatArray:
-        """Return the function's values."""
-        ...
-
-    def span(self, low: float, high: float) -> tuple[float, float]:
-        """Return its least and greatest value on an interval."""
-        ...
-
-    def breakpoints(self, low: float, high: float, pieces: int) -> FloatArray:
-        """Return about `pieces + 1` points from `low` to `high` between which the polygons are thin."""
-        ...
-
-    def corners(self, a: float, b: float) -> FloatArray:
-        """Return what the polygon of the graph between two breakpoints has beside its ends, shape (n, 2)."""
-        ...
-
-    def around(self, s: float, known: FloatArray) -> FloatArray:
-        """Return breakpoints that make the chain exact at `s`; none when those `known` already do."""
-        ...
+# Pieces of a curve at first, and how far the bounds of its argument are widened against rounding.
+PIECES = 8
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Smooth:
-    """A differentiable function whose curvature changes sign at the `inflections` only.
+class Curve:
+    """``bends[k](s[k])`` of the scores ``s`` of a form: exact to NumPy, a chain of polygons to the program.
 
     Attributes
     ----------
-    function, derivative
-        The function and its slope.
-    inflections
-        Where it turns from convex to concave or back.
-    turns
-        Where its slope changes sign; none for a monotone function.
-    scale
-        The length over which its slope changes noticeably.
+    inner
+        The form.
+    bends
+        One function per score.
+    points
+        Per score: further breakpoints, from refinements.
+    pieces
+        About how many polygons a chain starts with.
+    refused
+        The points at which it was refined, the latest first: near by there may be good answers.
     """
 
-    function: Callable[[FloatArray], FloatArray]
-    derivative: Callable[[FloatArray], FloatArray]
-    inflections: tuple[float, ...] = ()
-    turns: tuple[float, ...] = ()
-    scale: float = 1.0
+    inner: Form
+    bends: tuple[Bend, ...]
+    points: tuple[FloatArray, ...] = ()
+    pieces: int = PIECES
+    refused: tuple[FloatArray, ...] = ()
 
-    def __call__(self, s: FloatArray) -> FloatArray:
-        """Return the function's values."""
-        return np.asarray(self.function(s))
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return len(self.bends)
 
-    def span(self, low: float, high: float) -> tuple[float, float]:
-        """Return its least and greatest value on an interval: at an end or at a turn."""
-        at = np.array([low, high, *(t for t in self.turns if low < t < high)])
-        values = self(at)
-        return float(values.min()), float(values.max())
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the scores of canonical rows."""
+        s = self.inner(U)
+        return np.column_stack([bend(s[:, k]) for k, bend in enumerate(self.bends)])
 
-    def breakpoints(self, low: float, high: float, pieces: int) -> FloatArray:
-        """Spread breakpoints evenly over ``integral sqrt |f''|``, which makes the largest error least.
+    def cuts(self) -> Mapping[int, FloatArray]:
+        """Return the thresholds of the inner form."""
+        return self.inner.cuts()
 
-        On a piece of length ``h`` chord and curve differ by at most ``h^2 |f''| / 8`` (de Boor 1978, chapter III).
-        """
-        grid = np.linspace(low, high, 1025)
-        step = (high - low) / 1024
-        bending = np.concatenate([[0.0], np.cumsum(np.sqrt(np.abs(np.diff(self.derivative(grid))) * step))])
-        total = float(bending[-1])
-        least, most = self.span(low, high)
-        needed = total / np.sqrt(8.0 * _DUST * max(most - least, 1e-300))
-        n = int(max(1, min(pieces, np.ceil(needed))))
-        even = np.interp(np.linspace(0.0, total, n + 1)[1:-1], bending, grid)
-        return np.unique([low, high, *even, *(t for t in self.inflections if low < t < high)])
+    def raw(self) -> frozenset[int]:
+        """Return the numeric features whose raw value enters."""
+        return self.inner.raw()
 
-    def corners(self, a: float, b: float) -> FloatArray:
-        """Return where the tangents at both ends and in the middle cross, in order."""
-        at = np.array([a, 0.5 * (a + b), b])
-        value, slope = self(at), np.asarray(self.derivative(at))
-        kept = []
-        for i, k in pairwise(range(3)):
-            turn, width = slope[k] - slope[i], at[k] - at[i]
-            if abs(turn) * width <= _DUST * max(abs(value[-1] - value[0]), 1e-300):
-                continue
-            away = np.clip((slope[k] * width - (value[k] - value[i])) / turn, 0.0, width)
-            kept.append((at[i] + away, value[i] + slope[i] * away))
-        return np.array(kept).reshape(-1, 2)
+    def features(self) -> frozenset[int]:
+        """Return the features the inner form looks at."""
+        return self.inner.features()
 
-    def around(self, s: float, known: FloatArray) -> FloatArray:
-        """Return `s` and a few points on both sides, closer and closer."""
-        if known.size and float(np.abs(known - s).min()) <= _EXACT * self.scale:
-            return np.empty(0)
-        steps = self.scale * np.array(_CLOSER)
-        return np.concatenate([s - steps, [s], s + steps])
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+        """Add one chain per score, over what the box lets the inner score be."""
+        scores = self.inner.embed(mip, x)
+        lower, upper = reach(self.inner, x)
+        points = self.points or (np.empty(0),) * len(self.bends)
+        return [
+            _bent(mip, s, bend, (lower[k], upper[k]), points[k], self.pieces)
+            for k, (s, bend) in enumerate(zip(scores, self.bends, strict=True))
+        ]
+
+    def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
+        """Return bounds of the scores over a box, and within a budget."""
+        lower, upper = score_bounds(self.inner, box, budget)
+        spans = [bend.span(lower[k], upper[k]) for k, bend in enumerate(self.bends)]
+        return np.array([s[0] for s in spans]), np.array([s[1] for s in spans])
+
+    def refined(self, u: FloatArray) -> Curve | None:
+        """Return the curve with breakpoints at the inner scores of `u`, and around them."""
+        inner = self.inner.refined(u)
+        points = _more_points(self.inner(u[None, :])[0], self.bends, self.points, self.pieces)
+        if inner is None and points is None:
+            return None
+        finer = replace(self, inner=inner or self.inner, refused=(u, *self.refused))
+        return finer if points is None else replace(finer, points=points)
 
 
 @dataclass(frozen=True, eq=False)
-class Broken:
-    """A continuous function that is linear between the knots ``(xs, ys)`` and constant outside them."""
+class Softmax:
+    """``exp(s_k) / sum_l exp(s_l)`` of the scores of a form, by curves of one number each.
 
-    xs: FloatArray
-    ys: FloatArray
+    ``L_1 = s_1``, ``L_k = s_k + softplus(L_{k-1} - s_k)`` is the logarithm of the sum of the first ``k`` exponentials,
+    so ``p_k = exp(s_k - L_K)``; and the ``p_k`` sum to one. All curves are exact at their breakpoints, so the whole is.
+    """
 
-    def __call__(self, s: FloatArray) -> FloatArray:
-        """Interpolate, as `numpy.interp` and scikit-learn's isotonic regression do."""
-        return np.asarray(np.interp(s, self.xs, self.ys))
+    inner: Form
+    points: tuple[FloatArray, ...] = ()
+    pieces: int = PIECES
+    refused: tuple[FloatArray, ...] = ()
 
-    def span(self, low: float, high: float) -> tuple[float, float]:
-        """Return its least and greatest value on an interval: at an end or at a knot."""
-        values = self(np.array([low, high, *self._inside(low, high)]))
-        return float(values.min()), float(values.max())
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return self.inner.n_outputs
 
-    def _inside(self, low: float, high: float) -> FloatArray:
-        return self.xs[(self.xs > low) & (self.xs < high)]
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the probabilities of canonical rows."""
+        s = self.inner(U)
+        e = np.exp(s - s.max(axis=1, keepdims=True))
+        return np.asarray(e / e.sum(axis=1, keepdims=True))
 
-    def breakpoints(self, low: float, high: float, pieces: int) -> FloatArray:
-        """Return the knots; of too many, those that split the thickest polygon first."""
-        knots = np.array([low, *self._inside(low, high), high])
-        values = self(knots)
-        chosen = [0, len(knots) - 1]
-        while len(chosen) < min(pieces + 1, len(knots)):
-            worst = max(((*_farthest(knots, values, i, k), i, k) for i, k in pairwise(chosen)), key=lambda w: w[0])
-            if worst[0] <= 0.0:
-                break
-            chosen = sorted([*chosen, worst[1]])
-        return knots[chosen]
+    def cuts(self) -> Mapping[int, FloatArray]:
+        """Return the thresholds of the inner form."""
+        return self.inner.cuts()
 
-    def corners(self, a: float, b: float) -> FloatArray:
-        """Return the knots between, of which the hull is made."""
-        inside = self._inside(a, b)
-        return np.column_stack([inside, self(inside)])
+    def raw(self) -> frozenset[int]:
+        """Return the numeric features whose raw value enters."""
+        return self.inner.raw()
 
-    def around(self, s: float, known: FloatArray) -> FloatArray:
-        """Return the knots on both sides of `s`: between them the chain is exact."""
-        k = int(np.searchsorted(self.xs, s))
-        near = self.xs[max(k - 2, 0) : k + 2]
-        return near if not np.isin(near, known).all() else np.empty(0)
+    def features(self) -> frozenset[int]:
+        """Return the features the inner form looks at."""
+        return self.inner.features()
 
+    def _differences(self) -> Form:
+        """Return the form of all ``s_k - s_l``, row by row: their bounds are tighter than those of the scores."""
+        n = self.n_outputs
+        eye = np.eye(n)
+        return combine(self.inner, (eye[:, None, :] - eye[None, :, :]).reshape(n * n, n))
 
-def _farthest(x: FloatArray, y: FloatArray, i: int, k: int) -> tuple[float, int]:
-    """Return how far, and where, the knots strictly between two are from their chord."""
-    if k - i < 2:
-        return 0.0, i
-    off = np.abs(y[i + 1 : k] - (y[i] + (y[k] - y[i]) * (x[i + 1 : k] - x[i]) / (x[k] - x[i])))
-    at = int(np.argmax(off))
-    return float(off[at]), i + 1 + at
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+        """Add the curves, each over what the box lets its argument be."""
+        s = self.inner.embed(mip, x)
+        n = len(s)
+        low, high = (b.reshape(n, n) for b in reach(self._differences(), x))
+        points = self.points or (np.empty(0),) * (2 * n - 1)
+        total = s[0]
+        for k in range(1, n):
+            ends = _log_sum(low[:k, k]), _log_sum(high[:k, k])
+            total = s[k] + _bent(mip, total - s[k], SOFTPLUS, ends, points[k - 1], self.pieces)
+        out = []
+        for k in range(n):
+            ends = -_log_sum(high[:, k]), -_log_sum(low[:, k])
+            out.append(_bent(mip, s[k] - total, EXP, ends, points[n - 1 + k], self.pieces))
+        mip.row(Affine.total(out), 1.0, 1.0)
+        return out
 
+    def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
+        """Return bounds of the probabilities over a box, and within a budget."""
+        n = self.n_outputs
+        low, high = (b.reshape(n, n) for b in score_bounds(self._differences(), box, budget))
+        return (
+            np.array([np.exp(-_log_sum(high[:, k])) for k in range(n)]),
+            np.array([np.exp(-_log_sum(low[:, k])) for k in range(n)]),
+        )
 
-def _sigmoid_slope(s: FloatArray) -> FloatArray:
-    return np.asarray(expit(s) * expit(-s))
-
-
-def _softplus(s: FloatArray) -> FloatArray:
-    return np.asarray(np.logaddexp(0.0, s))
-
-
-def _double(s: FloatArray) -> FloatArray:
-    return np.asarray(2.0 * s)
-
-
-SIGMOID = Smooth(expit, _sigmoid_slope, inflections=(0.0,))
-SOFTPLUS = Smooth(_softplus, expit)
-EXP = Smooth(np.exp, np.exp)
-EXPM1 = Smooth(np.expm1, np.exp)
-SQUARE = Smooth(np.square, _double, turns=(0.0,))
-
-
-def chain(mip: Mip, inner: Affine, bend: Bend, at: FloatArray, name: str = "curve") -> Affine:
-    """Add the chain of polygons over the breakpoints `at`, which span all values of `inner`; return ``y``."""
-    value = bend(at)
-    n = len(at) - 1
-    corners = [bend.corners(float(a), float(b)) for a, b in pairwise(at)]
-    piece = np.repeat(np.arange(n, dtype=np.int64), [len(c) for c in corners])
-    vertices = np.concatenate(corners) if len(piece) else np.empty((0, 2))
-    end = mip.columns(n, 0.0, 1.0, name=f"{name}_walked")
-    side = mip.columns(len(piece), 0.0, 1.0, name=f"{name}_beside")
-    past = mip.columns(n - 1, 0.0, 1.0, integer=True, name=f"{name}_past")
-    columns = np.concatenate([end, side])
-    along = Affine(columns, np.concatenate([np.diff(at), vertices[:, 0] - at[piece]]), float(at[0]))
-    mip.row(inner - along, 0.0, 0.0)
-    _order(mip, end, side, past, piece)
-    return Affine(columns, np.concatenate([np.diff(value), vertices[:, 1] - value[piece]]), float(value[0]))
+    def refined(self, u: FloatArray) -> Softmax | None:
+        """Return the form with breakpoints at what the curves are given at `u`, and around it."""
+        inner = self.inner.refined(u)
+        s = self.inner(u[None, :])[0]
+        sums = np.logaddexp.accumulate(s)
+        given = np.concatenate([sums[:-1] - s[1:], s - sums[-1]])
+        bends = (SOFTPLUS,) * (len(s) - 1) + (EXP,) * len(s)
+        points = _more_points(given, bends, self.points, self.pieces)
+        if inner is None and points is None:
+            return None
+        finer = replace(self, inner=inner or self.inner, refused=(u, *self.refused))
+        return finer if points is None else replace(finer, points=points)
 
 
-def _order(mip: Mip, end: IntArray, side: IntArray, past: IntArray, piece: IntArray) -> None:
-    """Add ``e_i + sum_k g_ik <= b_{i-1}`` and ``b_i <= e_i``."""
-    n = len(end)
-    each = np.arange(n, dtype=np.int64)
-    row = np.concatenate([each, piece, each[1:]])
-    column = np.concatenate([end, side, past])
-    weight = np.concatenate([np.ones(n + len(piece)), -np.ones(n - 1)])
-    mip.rows(row, column, weight, -np.inf, np.where(each == 0, 1.0, 0.0), n)
-    if n > 1:
-        pairs = np.concatenate([each[:-1], each[:-1]])
-        both = np.concatenate([past, end[:-1]])
-        mip.rows(pairs, both, np.concatenate([np.ones(n - 1), -np.ones(n - 1)]), -np.inf, 0.0, n - 1)
+def _log_sum(differences: FloatArray) -> float:
+    return float(np.logaddexp.reduce(differences))
+
+
+def _bent(
+    mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points: FloatArray, pieces: int
+) -> Affine:
+    """Add one curve over the bounds of its argument, whichever way they are known."""
+    if inner.is_constant:
+        return Affine(constant=float(bend(np.array([inner.constant]))[0]))
+    known = mip.bounds(inner)
+    low, high = max(ends[0], known[0]), min(ends[1], known[1])
+    room = _ROUNDING * max(1.0, abs(low), abs(high))
+    low, high = low - room, high + room
+    near = points[(points > low + room) & (points < high - room)]
+    at = np.unique(np.concatenate([bend.breakpoints(low, high, pieces), near]))
+    apart = np.concatenate([[True], np.diff(at) > 0.01 * room])
+    return chain(mip, inner, bend, at[apart])
+
+
+def _more_points(
+    s: FloatArray, bends: Sequence[Bend], points: tuple[FloatArray, ...], pieces: int
+) -> tuple[FloatArray, ...] | None:
+    """Return the breakpoints with those that make every curve exact at `s`, or None when they already are."""
+    old = points or (np.empty(0),) * len(bends)
+    new = [bend.around(float(s[k]), old[k], pieces) for k, bend in enumerate(bends)]
+    if not any(p.size for p in new):
+        return None
+    return tuple(np.union1d(a, b) for a, b in zip(old, new, strict=True))

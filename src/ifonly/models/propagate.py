@@ -213,8 +213,8 @@ def preactivations(
         total = np.abs(block.weights) @ size + np.abs(block.constant)
         lower, upper = _interval(block, points, low, high)
         if k:
-            upper = np.minimum(upper, _backward(block.weights, block.constant, blocks[:k], found, points))
-            lower = np.maximum(lower, -_backward(-block.weights, -block.constant, blocks[:k], found, points))
+            upper = np.minimum(upper, _carried(block.weights, block.constant, blocks[:k], found, points))
+            lower = np.maximum(lower, -_carried(-block.weights, -block.constant, blocks[:k], found, points))
         lower, upper = lower - _ROUNDING * total, upper + _ROUNDING * total
         if k < len(known):
             lower, upper = np.maximum(lower, known[k][0]), np.minimum(upper, known[k][1])
@@ -237,18 +237,33 @@ def _interval(block: Block, points: _Points, low: FloatArray, high: FloatArray) 
     return lower, upper
 
 
-def _backward(
+def _carried(
     weights: FloatArray,
     constant: FloatArray,
     blocks: Sequence[Block],
     bounds: Sequence[Bounds],
     points: _Points,
 ) -> FloatArray:
+    """Return an upper bound of ``weights @ h + constant``, the better of two choices of lines for each row."""
+    enclosed = [_lines(block.slope, *ends) for block, ends in zip(blocks, bounds, strict=True)]
+    flat = [_lines(block.slope, *ends, flat=True) for block, ends in zip(blocks, bounds, strict=True)]
+    return np.minimum(
+        _backward(weights, constant, blocks, enclosed, points),
+        _backward(weights, constant, blocks, flat, points),
+    )
+
+
+def _backward(
+    weights: FloatArray,
+    constant: FloatArray,
+    blocks: Sequence[Block],
+    lines: Sequence[tuple[Bounds, Bounds]],
+    points: _Points,
+) -> FloatArray:
     """Return an upper bound of ``weights @ h + constant`` by substituting an enclosing line for every unit."""
-    for block, (lower, upper) in zip(reversed(blocks), reversed(bounds), strict=True):
+    for block, (under, over) in zip(reversed(blocks), reversed(lines), strict=True):
         width = block.weights.shape[1]
         on_y, weights = weights[:, width:], weights[:, :width]
-        under, over = _lines(block.slope, lower, upper)
         positive, negative = np.maximum(on_y, 0.0), np.minimum(on_y, 0.0)
         slope = positive * over[0] + negative * under[0]
         weights = weights + slope @ block.weights
@@ -256,18 +271,21 @@ def _backward(
     return points.largest(weights) + constant
 
 
-def _lines(slope: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[Bounds, Bounds]:
+def _lines(
+    slope: FloatArray, lower: FloatArray, upper: FloatArray, *, flat: bool = False
+) -> tuple[Bounds, Bounds]:
     """Return (slope, intercept) of a line below and a line above ``rho`` on ``[lower, upper]``.
 
     For ``slope <= 1`` the function is convex: the chord lies above it, and any line through 0 with a slope between
-    `slope` and 1 below it; the one with the smaller area is taken. For ``slope > 1`` the two change places.
+    `slope` and 1 below it: the one with the smaller area, or always `slope` when `flat`. For ``slope > 1`` the two
+    change places.
     """
     stable = (lower >= 0) | (upper <= 0)
     one_piece = np.where(lower >= 0, 1.0, slope)
     span = np.where(stable, 1.0, upper - lower)
     chord = np.where(stable, one_piece, (upper - slope * lower) / span)
     height = np.where(stable, 0.0, upper * (1.0 - chord))
-    ray = np.where(stable, one_piece, np.where(upper > -lower, 1.0, slope))
+    ray = np.where(stable, one_piece, np.where((upper > -lower) & (not flat), 1.0, slope))
     zero = np.zeros_like(ray)
     convex = slope <= 1.0
     under = np.where(convex, ray, chord), np.where(convex, zero, height)

@@ -8,8 +8,10 @@ need only that a column depends on one feature, and pull every threshold back to
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,8 @@ class Column:
         Whether the column holds raw category labels that still need an encoder.
     identity
         Whether the column is a raw feature that no transformer has touched.
+    steps
+        What a binned column adds to ``constant + weights @ u``: (feature, cut) -> weight of ``[x_feature <= cut]``.
     """
 
     name: str
@@ -52,13 +56,16 @@ class Column:
     monotone: bool = True
     labels: bool = False
     identity: bool = False
+    steps: Mapping[tuple[int, float], float] = field(default_factory=dict)
 
     def scaled(self, factor: float, shift: float) -> Column:
         """Return ``factor * column + shift``."""
         if self.weights is None:
             return replace(self, identity=False)
-        weights = self.weights * factor
-        return replace(self, weights=weights, constant=self.constant * factor + shift, identity=False)
+        weights, steps = self.weights * factor, {key: w * factor for key, w in self.steps.items()}
+        return replace(
+            self, weights=weights, constant=self.constant * factor + shift, identity=False, steps=steps
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +73,9 @@ class Split:
     """A tree split in raw units: ``x_j <= cut`` for a numeric feature, ``level in left`` for a categorical one.
 
     `constant` is set when the split does not depend on the input at all. `swap` says that the left child is taken
-    when the raw predicate is *false* (a decreasing transform). `missing_left` says where a missing value goes.
+    when the raw predicate is *false* (a decreasing transform). `missing` says whether the comparison holds for what
+    the estimator receives when the feature is missing, None when it then receives a missing value too. `absent_levels`
+    are the levels for which the estimator receives a missing value.
     """
 
     feature: int
@@ -74,6 +83,8 @@ class Split:
     left_levels: npt.NDArray[np.bool_] | None = None
     swap: bool = False
     constant: bool | None = None
+    missing: bool | None = None
+    absent_levels: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +137,46 @@ class Source:
         Z = Z.toarray() if hasattr(Z, "toarray") else Z
         return np.asarray(Z, dtype=np.float64)
 
+    def values(self, U: FloatArray, column: int) -> FloatArray:
+        """Return one column of `evaluate` as floats; the others need not be numbers."""
+        return _column(self.evaluate(U), column)
+
+    @cached_property
+    def _received_missing(self) -> dict[int, Any]:
+        """What the estimator receives when one feature of the base row is missing; without those that raise."""
+        rows = np.repeat(self.base[None, :], len(self.schema), axis=0)
+        for j, feature in enumerate(self.schema.features):
+            rows[j, self.schema.slice(j)] = np.nan if isinstance(feature, Numeric) else 0.0
+        received: dict[int, Any] = {}
+        for j in range(len(self.schema)):
+            with np.errstate(all="ignore"), warnings.catch_warnings(), suppress(TypeError, ValueError):
+                warnings.simplefilter("ignore")
+                received[j] = self.evaluate(rows[j : j + 1])
+        return received
+
+    def when_missing(self, j: int, column: int) -> float:
+        """Return what a column holds when feature `j` is missing: a value that was filled in, or NaN."""
+        if j not in self._received_missing or self.columns[column].labels:
+            return np.nan
+        return float(_column(self._received_missing[j], column)[0])
+
+    def may_miss(self, allowed: bool) -> frozenset[int]:
+        """Return the features that may be missing, for an estimator that itself takes NaN (`allowed`) or does not."""
+        known = [c for c, column in enumerate(self.columns) if not column.features]
+        fixed = {c: float(self.values(self.base[None, :], c)[0]) for c in known}
+        out = set()
+        for j in self._received_missing:
+            own = [self.when_missing(j, c) for c, column in enumerate(self.columns) if j in column.features]
+            # A column without features that moves all the same is an indicator of missing values.
+            kept = all(self.when_missing(j, c) == value for c, value in fixed.items())
+            if kept and (allowed or not np.isnan(own).any()):
+                out.add(j)
+        return frozenset(out)
+
     def affine(self, who: str) -> tuple[FloatArray, FloatArray]:
         """Return ``A, b`` with ``z = A u + b``, or say which column of which step is not affine."""
         for column in self.columns:
-            if column.weights is None:
+            if column.weights is None or column.steps:
                 names = ", ".join(repr(self.schema.names[j]) for j in sorted(column.features))
                 raise UnsupportedModel(
                     f"{self.where}{who} needs numeric inputs that are affine in the raw values, but column "
@@ -139,7 +186,9 @@ class Source:
         A = np.array([c.weights for c in self.columns]).reshape(len(self.columns), self.schema.width)
         return A, np.array([c.constant for c in self.columns])
 
-    def linear(self, coefficients: npt.ArrayLike, intercept: npt.ArrayLike, who: str) -> tuple[FloatArray, FloatArray]:
+    def linear(
+        self, coefficients: npt.ArrayLike, intercept: npt.ArrayLike, who: str
+    ) -> tuple[FloatArray, FloatArray]:
         """Return canonical weights and intercept of ``z @ C' + b0``."""
         A, b = self.affine(who)
         C = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
@@ -184,19 +233,27 @@ class Source:
         """
         c = self.columns[column]
         if not c.features:
-            z = self.dense(self.base[None, :])[:, column]
+            z = self.values(self.base[None, :], column)
             holds = below(np.repeat(z, len(thresholds)), thresholds)
-            return [Split(feature=0, constant=bool(h)) for h in holds]
+            return [Split(feature=0, constant=bool(h), missing=bool(h)) for h in holds]
         if len(c.features) > 1 or not c.monotone:
             names = ", ".join(repr(self.schema.names[k]) for k in sorted(c.features))
             raise UnsupportedModel(
-                f"{self.where}a tree splits on column {c.name!r}, which mixes or bends {names} ({c.why or 'a linear map'}). "
-                "Trees can be read behind any monotone transform of single columns."
+                f"{self.where}a tree splits on column {c.name!r}, which mixes or bends {names} "
+                f"({c.why or 'a linear map'}). Trees can be read behind any monotone transform of single columns."
             )
         (j,) = c.features
         if not isinstance(self.schema.features[j], Numeric):
-            z = self.dense(self.vary_levels(j))[:, column]
-            return [Split(feature=j, left_levels=below(z, np.full(len(z), t))) for t in thresholds]
+            z, absent = (
+                self.values(self.vary_levels(j), column),
+                np.full(len(thresholds), self.when_missing(j, column)),
+            )
+            missing = _answers(below, absent, thresholds)
+            sides = [below(z, np.full(len(z), t)) for t in thresholds]
+            return [
+                Split(j, left_levels=left, missing=m, absent_levels=np.isnan(z))
+                for left, m in zip(sides, missing, strict=True)
+            ]
         return self._numeric_splits(j, column, thresholds, below)
 
     def _numeric_splits(
@@ -213,21 +270,24 @@ class Source:
                 return self._as_stored(j, x)
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return self.dense(self.vary(j, x))[:, column]
+                return self.values(self.vary(j, x), column)
 
         def holds(x: FloatArray) -> npt.NDArray[np.bool_]:
-            return below(z(x), thresholds)
+            with np.errstate(over="ignore"):
+                return below(z(x), thresholds)
 
-        first, last = self._reach(j, z)
+        first, last = self._reach(c, j, z)
         low, high = np.full(len(thresholds), first), np.full(len(thresholds), last)
         at_low, at_high = holds(low), holds(high)
         swap = ~at_low & at_high
         low, high = self._bracket(c, j, thresholds, holds, swap, low, high)
         cut = self._bisect(j, holds, swap, low, high)
+        absent = np.full(len(thresholds), self.when_missing(j, column))
+        missing = _answers(below, absent, thresholds)
         return [
-            Split(feature=j, constant=bool(at_low[k]))
+            Split(feature=j, constant=bool(at_low[k]), missing=missing[k])
             if at_low[k] == at_high[k]
-            else Split(feature=j, cut=float(cut[k]), swap=bool(swap[k]))
+            else Split(feature=j, cut=float(cut[k]), swap=bool(swap[k]), missing=missing[k])
             for k in range(len(thresholds))
         ]
 
@@ -289,10 +349,14 @@ class Source:
             return x.astype(feature.dtype).astype(np.float64)
         return x
 
-    def _reach(self, j: int, z: Callable[[FloatArray], FloatArray]) -> tuple[float, float]:
+    def _reach(self, c: Column, j: int, z: Callable[[FloatArray], FloatArray]) -> tuple[float, float]:
         """Return how far below and above its bounds feature `j` is looked at: as far as its transform is defined."""
         feature = self.schema.features[j]
         assert isinstance(feature, Numeric)
+        floating = isinstance(feature.dtype, np.dtype) and feature.dtype.kind == "f"
+        if c.identity and floating and feature.step is None:
+            last = float(np.finfo(feature.dtype).max)
+            return -last, last
         far = 1e3 * max(abs(feature.lower), abs(feature.upper), feature.upper - feature.lower, 1.0)
         low, high = -far, far
         if isinstance(feature.dtype, np.dtype) and feature.dtype.kind in "iu":
@@ -300,6 +364,21 @@ class Source:
             low, high = max(low, float(kept.min)), min(high, float(kept.max))
         defined = np.isfinite(z(np.array([low, high])))
         return (low if defined[0] else feature.lower), (high if defined[1] else feature.upper)
+
+
+def _column(Z: Any, column: int) -> FloatArray:
+    if hasattr(Z, "iloc"):
+        return np.asarray(Z.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan))
+    Z = Z.toarray() if hasattr(Z, "toarray") else Z
+    return np.asarray(Z[:, column], dtype=np.float64)
+
+
+def _answers(
+    below: Callable[[FloatArray, FloatArray], npt.NDArray[np.bool_]], z: FloatArray, thresholds: FloatArray
+) -> list[bool | None]:
+    """Say whether each comparison holds, None for a missing value, which the framework sends its own way."""
+    holds = below(z, thresholds)
+    return [None if np.isnan(v) else bool(h) for v, h in zip(z, holds, strict=True)]
 
 
 def _ordered(x: FloatArray) -> npt.NDArray[np.int64]:

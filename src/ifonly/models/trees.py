@@ -9,7 +9,7 @@ order literals ``b[j,v] <=> x_j <= t[j,v]`` (see `ifonly.variables`) and ``y[l] 
     sum {y[l] : level not allowed in l}   <= 1 - q[j,level]         for each tree, feature and level
 
 The sums are cumulative over all leaves of a tree that imply the literal, not only those below one node, which is
-tighter than the node-wise rows of Misic (2020) at the same number of rows. Leaves that the box rules out are never built.
+tighter than the node-wise rows of Misic (2020) at the same number of rows. Leaves outside the box are never built.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +26,10 @@ from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.schema import Numeric, Schema
 from ifonly.variables import Variables
 
-__all__ = ["Nodes", "Trees"]
+__all__ = ["Addition", "Nodes", "Trees"]
 
 BoolArray = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int32]
 _ROWS_AT_ONCE = 4096
 
 
@@ -80,19 +82,44 @@ class _Leaves:
 
     node: IntArray
     tree: IntArray
-    low: IntArray
-    high: IntArray
+    low: Positions
+    high: Positions
     levels: BoolArray
     when_missing: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
+class Addition:
+    """How the framework itself adds up the leaves of a row, to the last float, so that its ties are ours.
+
+    ``scores = (base + value[leaf of tree 1] + value[leaf of tree 2] + ...) / over``, in this order and in `dtype`.
+    """
+
+    value: FloatArray
+    base: FloatArray
+    over: float = 1.0
+    dtype: npt.DTypeLike = np.float64
+
+    def __call__(self, leaf: IntArray) -> FloatArray:
+        """Return the scores of rows that fall into these leaves, shape (rows, trees)."""
+        value = self.value[leaf].astype(self.dtype)
+        value[:, 0] += self.base.astype(self.dtype)
+        # NumPy's sum adds in pairs, no framework does; an accumulation goes from left to right.
+        total = np.add.accumulate(value, axis=1, dtype=self.dtype)[:, -1]
+        return np.asarray(total, dtype=np.float64) / self.over
+
+
+@dataclass(frozen=True, eq=False)
 class Trees:
-    """``scores = base + sum over trees of the value of the leaf that the input falls into``."""
+    """``scores = base + sum over trees of the value of the leaf that the input falls into``.
+
+    `addition` is the same sum as the framework computes it; by default tree by tree in double precision.
+    """
 
     schema: Schema
     nodes: Nodes
     base: FloatArray
+    addition: Addition | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -107,11 +134,11 @@ class Trees:
     # -- NumPy's side -------------------------------------------------------------------------------------------
     def __call__(self, U: FloatArray) -> FloatArray:
         """Return the scores of canonical rows."""
+        add = self.addition or Addition(self.nodes.value, self.base)
         out = np.empty((len(U), self.n_outputs))
         for start in range(0, len(U), _ROWS_AT_ONCE):
             part = U[start : start + _ROWS_AT_ONCE]
-            leaf = self.leaf_of(part)
-            out[start : start + len(part)] = self.nodes.value[leaf].sum(axis=1) + self.base
+            out[start : start + len(part)] = add(self.leaf_of(part))
         return out
 
     def leaf_of(self, U: FloatArray) -> IntArray:
@@ -129,7 +156,7 @@ class Trees:
             if categorical:
                 mask = n.mask[at]
                 by_level = mask >= 0
-                code = codes[row, feature]
+                code = np.where(by_level, codes[row, feature], 0)
                 left = np.where(by_level, n.masks[mask, code], left)
                 missing = np.where(by_level, code < 0, missing)
             left = np.where(missing, n.missing_left[at], left)
@@ -174,7 +201,7 @@ class Trees:
     def _features(self) -> frozenset[int]:
         return frozenset(int(j) for j in np.unique(self.nodes.feature) if j >= 0)
 
-    def refined(self, u: FloatArray) -> None:  # noqa: ARG002 - the form protocol
+    def refined(self, u: FloatArray) -> None:
         """Trees are exact."""
 
     # -- leaves as boxes ----------------------------------------------------------------------------------------
@@ -182,42 +209,49 @@ class Trees:
     def leaves(self) -> _Leaves:
         """Every leaf as a box, computed level by level for all trees at once."""
         n, m = self.nodes, len(self.schema)
-        node, tree = n.roots, np.arange(self.n_trees, dtype=np.int64)
-        low = np.full((len(node), m), -1, dtype=np.int32)
-        high = np.full((len(node), m), 2**30, dtype=np.int32)
-        levels = np.ones((len(node), self.schema.width), dtype=np.bool_)
-        missing = np.ones((len(node), m), dtype=np.bool_)
-        done: list[tuple[IntArray, ...]] = []
+        node: IntArray = n.roots
+        tree: IntArray = np.arange(self.n_trees, dtype=np.int64)
+        low: Positions = np.full((len(node), m), -1, dtype=np.int32)
+        high: Positions = np.full((len(node), m), 2**30, dtype=np.int32)
+        levels: BoolArray = np.ones((len(node), self.schema.width), dtype=np.bool_)
+        missing: BoolArray = np.ones((len(node), m), dtype=np.bool_)
+        done: list[tuple[npt.NDArray[Any], ...]] = []
         while node.size:
             leaf = n.feature[node] < 0
-            done.append(tuple(a[leaf] for a in (node, tree, low, high, levels, missing)))
-            node, tree, low, high, levels, missing = (a[~leaf] for a in (node, tree, low, high, levels, missing))
+            done.append((node[leaf], tree[leaf], low[leaf], high[leaf], levels[leaf], missing[leaf]))
+            node, tree, low, high = node[~leaf], tree[~leaf], low[~leaf], high[~leaf]
+            levels, missing = levels[~leaf], missing[~leaf]
             if node.size:
                 left = self._child(node, low, high, levels, missing, go_left=True)
                 right = self._child(node, low, high, levels, missing, go_left=False)
-                low, high, levels, missing = (np.concatenate(p) for p in zip(left, right, strict=True))
+                low, high = np.concatenate([left[0], right[0]]), np.concatenate([left[1], right[1]])
+                levels, missing = np.concatenate([left[2], right[2]]), np.concatenate([left[3], right[3]])
                 node, tree = np.concatenate([n.left[node], n.right[node]]), np.concatenate([tree, tree])
         parts = [np.concatenate(p) for p in zip(*done, strict=True)]
         order = np.argsort(parts[1], kind="stable")
         return _Leaves(*(p[order] for p in parts))
 
     def _child(
-        self, node: IntArray, low: IntArray, high: IntArray, levels: BoolArray, missing: BoolArray, *, go_left: bool
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], BoolArray, BoolArray]:
+        self,
+        node: IntArray,
+        low: Positions,
+        high: Positions,
+        levels: BoolArray,
+        missing: BoolArray,
+        *,
+        go_left: bool,
+    ) -> tuple[Positions, Positions, BoolArray, BoolArray]:
         """Return the boxes of the left or right children."""
         n = self.nodes
         low, high, levels, missing = low.copy(), high.copy(), levels.copy(), missing.copy()
         feature, rows = n.feature[node], np.arange(len(node))
         numeric = n.mask[node] < 0
         position = self._cut_position(feature, n.cut[node])
+        at, by = rows[numeric], feature[numeric]
         if go_left:
-            high[rows[numeric], feature[numeric]] = np.minimum(
-                high[rows[numeric], feature[numeric]], position[numeric]
-            )
+            high[at, by] = np.minimum(high[at, by], position[numeric])
         else:
-            low[rows[numeric], feature[numeric]] = np.maximum(
-                low[rows[numeric], feature[numeric]], position[numeric]
-            )
+            low[at, by] = np.maximum(low[at, by], position[numeric])
         missing[rows, feature] &= n.missing_left[node] == go_left
         for j in np.unique(feature[~numeric]):
             at = rows[~numeric & (feature == j)]
@@ -226,7 +260,7 @@ class Trees:
             levels[at, self.schema.slice(int(j))] &= inside if go_left else ~inside
         return low, high, levels, missing
 
-    def _cut_position(self, feature: IntArray, cut: FloatArray) -> npt.NDArray[np.int32]:
+    def _cut_position(self, feature: IntArray, cut: FloatArray) -> Positions:
         """Return where each cut stands among the sorted cuts of its feature; -1 is never, 2**30 is always."""
         out = np.where(cut > 0, 2**30, -1).astype(np.int32)
         finite = np.isfinite(cut)
@@ -253,9 +287,11 @@ class Trees:
             self._numeric_rows(mip, x, y, group, low[several], high[several])
             self._level_rows(mip, x, y, group, levels[several])
         values = self.nodes.value[node]
-        return [Affine(y, np.ascontiguousarray(values[:, k]), float(constant[k])) for k in range(self.n_outputs)]
+        return [
+            Affine(y, np.ascontiguousarray(values[:, k]), float(constant[k])) for k in range(self.n_outputs)
+        ]
 
-    def _place(self, x: Variables) -> tuple[IntArray, IntArray, BoolArray]:
+    def _place(self, x: Variables) -> tuple[Positions, Positions, BoolArray]:
         """Return the cells each leaf spans per feature, ``low..high`` inclusive, and which leaves are reachable."""
         leaves = self.leaves
         alive = np.ones(len(leaves.node), dtype=np.bool_)
@@ -277,7 +313,7 @@ class Trees:
         return low, high, alive
 
     def _numeric_rows(
-        self, mip: Mip, x: Variables, y: IntArray, tree: IntArray, low: IntArray, high: IntArray
+        self, mip: Mip, x: Variables, y: IntArray, tree: IntArray, low: Positions, high: Positions
     ) -> None:
         for j in sorted(self.features()):
             if x.box.missing[j] or not isinstance(self.schema.features[j], Numeric):
@@ -311,7 +347,7 @@ class Trees:
 
 
 def _cumulative(
-    tree: IntArray, key: IntArray, y: IntArray, *, ascending: bool
+    tree: IntArray, key: Positions, y: IntArray, *, ascending: bool
 ) -> tuple[IntArray, IntArray, IntArray, int]:
     """Return entries of one row per (tree, key), each holding every leaf of the tree at or before that key."""
     sign = 1 if ascending else -1

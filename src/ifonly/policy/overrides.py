@@ -57,6 +57,8 @@ class Policy:
                     f"{did_you_mean(name, frame.columns)} Rename its table, or take it out."
                 )
         found = Schema.infer(frame)
+        if not self.features:
+            return found
         inferred = Schema.infer(
             frame,
             bounds={name: f.bounds for name, f in said if f.bounds is not None},
@@ -86,11 +88,6 @@ def _overridden(feature: Feature, said: FeaturePolicy | None) -> Feature:
 
 def _with_levels(feature: Categorical, said: FeaturePolicy) -> Categorical:
     kind = said.kind or feature.kind
-    if kind not in _LEVELLED:
-        raise SchemaError(
-            f"The policy calls {feature.name!r} {kind}, but its column holds {feature.dtype}, e.g. "
-            f'{feature.levels[0]!r}. Set its kind to "{feature.kind}", or turn the column into numbers.'
-        )
     if kind == Ordinal.kind and not isinstance(feature, Ordinal) and said.levels is None:
         raise SchemaError(f"The policy calls {feature.name!r} ordinal: give it levels = [...], lowest first.")
     levels = feature.levels if said.levels is None else said.levels

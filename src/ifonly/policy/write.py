@@ -51,12 +51,13 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
                 f"A policy holds Proximity, Sparsity and Actionability, not {type(criterion).__name__}. Give that one "
                 "in Python: Explainer(..., criteria=[...])."
             )
+    example = _example(schema)
     lines = [
         "# A policy for ifonly: what an answer must respect, and what each column means.",
         "# Use it with:  ifonly explain MODEL DATA --row 0 --policy THIS_FILE",
-        "# Whatever is left out keeps its default, so delete what you do not need.",
-        *_demand_lines(_single(criteria, Actionability) or Actionability(), _example(schema)),
-        *_cost_lines(_single(criteria, Sparsity), _single(criteria, Proximity) or Proximity()),
+        "# Whatever is left out keeps its default, so delete what you do not need. Examples begin with # and no blank.",
+        *_demand_lines(_single(criteria, Actionability) or Actionability(), example),
+        *_cost_lines(_single(criteria, Sparsity), _single(criteria, Proximity) or Proximity(), example),
         "",
         f"# Features. kind: one of {', '.join(KINDS)} (levels lowest first).",
         "# bounds: the lowest and highest value an answer may have. precision: the decimals of a numeric feature.",
@@ -144,7 +145,7 @@ def _rule_lines(demands: Actionability) -> list[str]:
     return lines
 
 
-def _cost_lines(sparsity: Sparsity | None, proximity: Proximity) -> list[str]:
+def _cost_lines(sparsity: Sparsity | None, proximity: Proximity, example: Actionability) -> list[str]:
     price, at_most = (None, None) if sparsity is None else (sparsity.price, sparsity.at_most)
     return [
         "",
@@ -162,7 +163,7 @@ def _cost_lines(sparsity: Sparsity | None, proximity: Proximity) -> list[str]:
         "",
         "# feature = how much a change of it counts; 1 unless named",
         "[proximity.weights]",
-        *_entries(proximity.weights),
+        *(_entries(proximity.weights) or _commented(_entries(dict.fromkeys(example.max_step, 2)))),
     ]
 
 
@@ -190,7 +191,7 @@ def _holds(levels: Sequence[Any]) -> bool:
 
 
 def _commented(lines: Sequence[str]) -> list[str]:
-    return [f"# {line}" for line in lines]
+    return [f"#{line}" for line in lines]
 
 
 def _entries(table: Mapping[str, Any]) -> list[str]:

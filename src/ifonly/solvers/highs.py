@@ -22,6 +22,9 @@ __all__ = ["BACKEND", "Highs", "write_program"]
 
 _FEASIBILITY = 1e-9
 _INTEGRALITY = 1e-9
+# with a good answer known, the work left is a proof: restarts and heuristics only delay it (docs/what-was-tried.md)
+_PROOF: dict[str, object] = {"mip_allow_restart": False, "mip_heuristic_effort": 0.01}
+_INTERIOR_FROM = 300
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,10 @@ def _load(program: MipArrays, limits: Limits) -> Any:
         "mip_feasibility_tolerance": _INTEGRALITY,
         "objective_bound": float(limits.cutoff),
     }
+    if np.isfinite(limits.cutoff) and program.integer.any():
+        options |= _PROOF
+        if program.n_columns >= _INTERIOR_FROM:
+            options["mip_lp_solver"] = "ipm"
     for key, value in options.items():
         highs.setOptionValue(key, value)
     if highs.passModel(lp) == highspy.HighsStatus.kError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import sparse
@@ -40,52 +40,59 @@ def solve(
 
 @dataclass
 class _Loop:
-    """One outer-approximation run."""
+    """One outer-approximation run; what it has found so far survives an interrupt at any moment."""
 
     program: MipArrays
     backend: Backend
     limits: Limits
     on_incumbent: IncumbentHook | None
+    best: FloatArray | None = None
+    value: float = np.inf
+    bound: float = -np.inf
+    pool: list[tuple[float, FloatArray]] = field(default_factory=list)
 
     def run(self) -> Solution:
         """Alternate between the relaxation with integers and the exact continuous rest."""
+        try:
+            return self._alternate()
+        except KeyboardInterrupt:  # between two solves
+            return self._stopped(Solution(Status.INTERRUPTED, interrupted=True))
+
+    def _alternate(self) -> Solution:
         began = time.perf_counter()
         relaxed = _with_epigraphs(self.program)
         relaxed = _add_rows(relaxed, self._opening_tangents(relaxed))
-        best: FloatArray | None = None
-        best_value, bound = np.inf, -np.inf
-        pool: list[tuple[float, FloatArray]] = []
         for _ in range(_MOST_ROUNDS):
             left = self.limits.seconds - (time.perf_counter() - began)
             answer = self.backend.solve(relaxed, replace(self.limits, seconds=max(left, 0.0)))
-            if answer.status is Status.INFEASIBLE and best is None:
-                return Solution(Status.INFEASIBLE, bound=np.inf)
-            bound = max(bound, min(answer.bound, best_value))
+            if answer.status is Status.INFEASIBLE:
+                return self._exhausted()
+            self.bound = max(self.bound, min(answer.bound, self.value))
             if answer.values is None:
-                return self._stopped(answer, best, best_value, bound, pool)
-            relaxed, point, value = self._settle(relaxed, answer.values, began)
-            if point is not None and value < best_value:
-                best, best_value = point, value
-                pool.append((value, point))
+                return self._stopped(answer)
+            known = self.value
+            relaxed, stopped = self._settle(relaxed, answer.values, began)
+            if self.best is not None and self.value < known:
+                self.pool.append((self.value, self.best))
                 if self.on_incumbent is not None:
-                    self.on_incumbent(value, bound, point)
-            if best_value - bound <= self.limits.gap * max(1.0, abs(best_value)):
-                return Solution(Status.OPTIMAL, best, best_value, bound, tuple(pool))
-            if answer.status is not Status.OPTIMAL:
-                return self._stopped(answer, best, best_value, bound, pool)
-        return self._stopped(Solution(Status.OUT_OF_TIME), best, best_value, bound, pool)
+                    self.on_incumbent(self.value, self.bound, self.best)
+            if self.best is not None and self.value - self.bound <= self.limits.gap * max(1.0, abs(self.value)):
+                return Solution(Status.OPTIMAL, self.best, self.value, self.bound, tuple(self.pool))
+            if stopped or answer.status is not Status.OPTIMAL:
+                return self._stopped(replace(answer, interrupted=answer.interrupted or stopped))
+        return self._stopped(Solution(Status.OUT_OF_TIME))
 
-    def _stopped(
-        self,
-        answer: Solution,
-        best: FloatArray | None,
-        value: float,
-        bound: float,
-        pool: Sequence[tuple[float, FloatArray]],
-    ) -> Solution:
-        if best is None:
-            return replace(answer, values=None, bound=bound)
-        return Solution(Status.FEASIBLE, best, value, bound, tuple(pool), interrupted=answer.interrupted)
+    def _exhausted(self) -> Solution:
+        """Nothing is left below the cut-off: what was found within it is optimal, what lies above does not count."""
+        if self.best is None or self.value > self.limits.cutoff:
+            return Solution(Status.INFEASIBLE, bound=np.inf)
+        return Solution(Status.OPTIMAL, self.best, self.value, self.value, tuple(self.pool))
+
+    def _stopped(self, answer: Solution) -> Solution:
+        if self.best is None:
+            return replace(answer, values=None, objective=np.inf, bound=self.bound)
+        pool = tuple(self.pool)
+        return Solution(Status.FEASIBLE, self.best, self.value, self.bound, pool, interrupted=answer.interrupted)
 
     def _opening_tangents(self, relaxed: MipArrays) -> list[tuple[Affine, float]]:
         """A few tangents per square, so that the first relaxation already has the right shape."""
@@ -93,22 +100,26 @@ class _Loop:
         n = self.program.n_columns
         for k, square in enumerate(self.program.squares):
             low, high = _range(square.inner, relaxed)
-            for at in np.unique([low, low / 4, low / 16, high / 16, high / 4, high]):
-                rows.append((_epigraph_row(square, float(at), n + k), 0.0))
+            places = np.unique([low, low / 4, low / 16, high / 16, high / 4, high])
+            rows += [(_epigraph_row(square, float(at), n + k), 0.0) for at in places]
         return rows
 
-    def _settle(
-        self, relaxed: MipArrays, values: FloatArray, began: float
-    ) -> tuple[MipArrays, FloatArray | None, float]:
-        """Fix the integers and solve the continuous rest to its optimum, collecting its tangents."""
+    def _settle(self, relaxed: MipArrays, values: FloatArray, began: float) -> tuple[MipArrays, bool]:
+        """Fix the integers and solve the continuous rest to its optimum, collecting its tangents.
+
+        Returns the relaxation with these tangents, and whether Ctrl-C cut it short.
+        """
         n = self.program.n_columns
         whole = relaxed.integer
         fixed_at = np.round(values[whole])
-        value, point = np.inf, None
+        value = np.inf
         for _ in range(_MOST_ROUNDS):
             cuts, worst = self._violated(values[:n], values[n:])
-            if worst <= _CONVEX_TOLERANCE and self.program.objective(values[:n]) < value:
-                point, value = values[:n].copy(), self.program.objective(values[:n])
+            if worst <= _CONVEX_TOLERANCE:
+                here = self.program.objective(values[:n])
+                value = min(value, here)
+                if here < self.value:
+                    self.best, self.value = values[:n].copy(), here
             relaxed = _add_rows(relaxed, cuts)
             left = self.limits.seconds - (time.perf_counter() - began)
             if not cuts or left <= 0:
@@ -117,12 +128,14 @@ class _Loop:
             lower[whole] = upper[whole] = fixed_at
             rest = replace(relaxed, lower=lower, upper=upper, integer=np.zeros_like(whole))
             answer = self.backend.solve(rest, replace(self.limits, seconds=left))
+            if answer.interrupted:
+                return relaxed, True
             if answer.values is None:
                 break
             values = answer.values
             if value - answer.objective <= 0.1 * self.limits.gap * max(1.0, abs(value)):
                 break
-        return relaxed, point, value
+        return relaxed, False
 
     def _violated(self, v: FloatArray, heights: FloatArray) -> tuple[list[tuple[Affine, float]], float]:
         """Return the tangents that cut off this point, and the largest violation of a convex row."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from ifonly.errors import UnsupportedModel
 from ifonly.models import Link, Read, reads
-from ifonly.models.linear import Linear
 from ifonly.models.source import Source
+from ifonly.models.steps import linear_form
 
 __all__ = ["labels_of", "linear_classifier"]
 
@@ -21,9 +21,9 @@ def labels_of(estimator: Any) -> tuple[Any, ...]:
 
 def linear_classifier(estimator: Any, source: Source, link: Link) -> Read:
     """Return the decision function of a linear classifier: one score for two classes, else one per class."""
-    weights, intercept = source.linear(estimator.coef_, estimator.intercept_, type(estimator).__name__)
+    form = linear_form(source, estimator.coef_, estimator.intercept_, type(estimator).__name__)
     rule = "sign" if len(estimator.classes_) == 2 else "argmax"
-    return Read(Linear(source.schema, weights, intercept), labels_of(estimator), rule, link)  # type: ignore[arg-type]
+    return Read(form, labels_of(estimator), rule, link)  # type: ignore[arg-type]
 
 
 @reads("sklearn", "LogisticRegression", "LogisticRegressionCV")
@@ -71,8 +71,8 @@ def read_svc(estimator: Any, source: Source) -> Read:
             "or LogisticRegression, which have one score per class."
         )
     coefficients = np.asarray(estimator.coef_.todense() if hasattr(estimator.coef_, "todense") else estimator.coef_)
-    weights, intercept = source.linear(coefficients, estimator.intercept_, "SVC")
-    return Read(Linear(source.schema, weights, intercept), labels_of(estimator), "sign", "none")
+    form = linear_form(source, coefficients, estimator.intercept_, "SVC")
+    return Read(form, labels_of(estimator), "sign", "none")
 
 
 @reads(
@@ -90,8 +90,7 @@ def read_regression(estimator: Any, source: Source) -> Read:
             f"{source.where}{type(estimator).__name__} predicts {coefficients.shape[0]} values at once. Fit one model "
             "per output and explain the one you ask about."
         )
-    weights, intercept = source.linear(coefficients.reshape(1, -1), estimator.intercept_, type(estimator).__name__)
-    return Read(Linear(source.schema, weights, intercept))
+    return Read(linear_form(source, coefficients.reshape(1, -1), estimator.intercept_, type(estimator).__name__))
 
 
 @reads("sklearn", "SVR")

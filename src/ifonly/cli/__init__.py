@@ -1,0 +1,297 @@
+"""The command line: ``ifonly demo``, ``explain``, ``schema``, ``solvers`` and ``bench``.
+
+Exit codes: 0 found, 3 proven impossible, 4 misuse, 5 out of time, 130 interrupted, 1 anything else.
+"""
+
+# ruff: noqa: PLC0415 - each command loads what it needs, so that --help stays quick
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+import ifonly
+from ifonly.cli import files, show
+from ifonly.errors import (
+    CriterionError,
+    IfOnlyError,
+    IfOnlyWarning,
+    Infeasible,
+    OutOfTime,
+    SchemaError,
+    SolverMissing,
+    UnsupportedModel,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ifonly.bench import ModelName
+    from ifonly.explain import Explainer
+
+__all__ = ["main"]
+
+IMPOSSIBLE, MISUSE, OUT_OF_TIME, INTERRUPTED = 3, 4, 5, 130
+_MISUSES = (SchemaError, CriterionError, UnsupportedModel, SolverMissing, FileNotFoundError)
+_APPLICANT = 375  # refused by both models of the demo
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+_SECONDS = click.FloatRange(min=0, min_open=True)
+_MODEL = click.Choice(["linear", "forest"])
+
+
+class _Commands(click.Group):
+    """The group, which turns whatever happens into a sentence and an exit code."""
+
+    debug = False
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of this file, which is the order in which people need them."""
+        del ctx
+        return list(self.commands)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command; see `click.Command.main`."""
+        run: Callable[[], Any] = partial(
+            super().main, args, prog_name, complete_var, standalone_mode=False, **extra
+        )
+        if not standalone_mode:
+            return run()
+        self.debug = False
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal or pipe that knows few characters shows a question mark rather than a traceback.
+            getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", IfOnlyWarning)
+            warnings.showwarning = show.note
+            try:
+                code = run()
+            except Exception as error:  # noqa: BLE001 - the last resort
+                self._leave(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def _leave(self, error: Exception) -> NoReturn:
+        if self.debug:
+            traceback.print_exception(error)
+        sys.exit(_complain(error))
+
+
+def _complain(error: Exception) -> int:
+    """Say what happened and return the exit code."""
+    if isinstance(error, Infeasible):
+        show.impossible(error)
+        return IMPOSSIBLE
+    if isinstance(error, click.Abort):
+        show.error("Interrupted.")
+        return INTERRUPTED
+    if isinstance(error, click.ClickException):
+        context = getattr(error, "ctx", None)
+        show.error(error.format_message(), f"Try '{context.command_path} --help'." if context else "")
+        return MISUSE
+    if isinstance(error, IfOnlyError):
+        show.error(str(error))
+        return OUT_OF_TIME if isinstance(error, OutOfTime) else MISUSE if isinstance(error, _MISUSES) else 1
+    show.error(
+        f"Unexpected {type(error).__name__}: {error}",
+        "This is a bug in ifonly. Please report it with the output of --debug.",
+    )
+    return 1
+
+
+def _set_debug(context: click.Context, _: click.Parameter, value: bool) -> None:
+    root = context.find_root().command
+    if value and isinstance(root, _Commands):
+        root.debug = True
+
+
+_debug: Callable[[Any], Any] = click.option(
+    "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show the traceback of an error."
+)
+
+
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    epilog="Start with: ifonly demo",
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
+@click.version_option(ifonly.__version__, prog_name="ifonly", message="%(prog)s %(version)s")
+@_debug
+@click.pass_context
+def main(context: click.Context) -> None:
+    """What is the least change that would have given another outcome? Proven, and confirmed by the model.
+
+    Exit codes: 0 found, 3 proven impossible, 4 misuse, 5 out of time.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@main.command(short_help="Explain a refused applicant of German Credit.")
+@click.option("--model", "name", type=_MODEL, default="linear", help="A logistic regression, or 100 trees.")
+@click.option("--row", type=click.IntRange(0, 999), default=_APPLICANT, help="Which applicant.")
+@click.option("--n", type=click.IntRange(min=1), default=1, help="How many different answers.")
+@click.option("--time-limit", type=_SECONDS, default=30.0, help="Seconds to search.")
+@click.option("--save", type=click.Path(file_okay=False, path_type=Path), help="Folder to keep the files in.")
+@_debug
+def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None) -> None:
+    """Train a model on German Credit and explain a refused applicant."""
+    from ifonly.cli.demo import run
+
+    run(name, row, n, time_limit, save)
+
+
+@main.command(short_help="Say what would have had to be different in one row.")
+@click.argument("model", type=_FILE)
+@click.argument("data", type=_FILE)
+@click.option("--row", type=click.IntRange(min=0), help="Position of the row in DATA, counted from 0.")
+@click.option(
+    "--where", multiple=True, metavar="COLUMN=VALUE", help="Or: the one row with this value; repeatable."
+)
+@click.option("--background", type=_FILE, help="The training data, when DATA is not it.")
+@click.option(
+    "--target", metavar="COLUMN", help="Outcome column to leave out, if the model does not name its columns."
+)
+@click.option("--want", metavar="CLASS", help="The wanted class; of two classes, the other one.")
+@click.option("--probability", type=float, help="The least probability of the wanted class.")
+@click.option("--at-least", type=float, help="For regression: the least wanted prediction.")
+@click.option("--at-most", type=float, help="For regression: the largest wanted prediction.")
+@click.option("--n", type=click.IntRange(min=1), default=1, help="How many different answers.")
+@click.option("--policy", type=_FILE, help="Features and demands; 'ifonly schema' writes one.")
+@click.option("--output", type=_NEW_FILE, help="Write the answer there: .html, .json, .csv or .txt.")
+@click.option("--time-limit", type=_SECONDS, default=30.0, help="Seconds to search.")
+@click.option("--solver", default="auto", help="One of those 'ifonly solvers' lists.")
+@click.option("--trust", is_flag=True, help="Open MODEL even if opening it can run code.")
+@_debug
+def explain(
+    model: Path, data: Path, row: int | None, where: tuple[str, ...], output: Path | None, **options: Any
+) -> None:
+    """Say what would have had to be different in one row of DATA for MODEL to decide otherwise.
+
+    MODEL is a skops file (skops.io.dump) of a fitted model or Pipeline; DATA is a CSV or Parquet file of the data it
+    was trained on, with the row among it.
+    """
+    write = None if output is None else files.writer(output)
+    fitted = files.load_model(model, trust=options["trust"])
+    table = files.read_table(data)
+    one = files.pick_row(table, row, where, data)
+    explainer = _explainer(fitted, table, data, options)
+    goal = _goal(explainer, options)
+    with show.Progress(show.console(err=True)) as progress:
+        answer = explainer.explain(
+            files.features(fitted, one.drop(columns=options["target"] or [], errors="ignore")),
+            want=goal,
+            n=options["n"],
+            time_limit=options["time_limit"],
+            on_event=progress,
+        )
+    if write is None or output is None:
+        show.answer(str(answer))
+    else:
+        files.write_text(output, write(answer))
+        show.wrote(output)
+
+
+def _explainer(fitted: Any, table: pd.DataFrame, data: Path, options: dict[str, Any]) -> Explainer:
+    """Return the explainer of a model, its training data and the policy of the house."""
+    from ifonly.explain import Explainer
+    from ifonly.policy import Policy, read_policy
+
+    source: Path = options["background"] or data
+    train = table if source == data else files.read_table(source)
+    X = files.features(fitted, files.without(train, options["target"], source))
+    policy = read_policy(files.read_text(options["policy"])) if options["policy"] else Policy()
+    return Explainer(fitted, X, schema=policy.schema(X), criteria=policy.criteria, solver=options["solver"])
+
+
+def _goal(explainer: Explainer, options: dict[str, Any]) -> Any:
+    """Return what is wanted, with the class as the model spells it."""
+    from ifonly.criteria.validity import Target
+
+    typed = options["want"]
+    label = next((c for c in explainer.model.read.classes if files.same(c, str(typed))), typed)
+    rest = {name: options[name] for name in ("probability", "at_least", "at_most")}
+    return label if all(value is None for value in rest.values()) else Target(label, **rest)
+
+
+@main.command(short_help="Write an editable policy: features and demands.")
+@click.argument("data", type=_FILE)
+@click.option("--target", metavar="COLUMN", help="The outcome, which is no feature.")
+@click.option("--output", type=_NEW_FILE, help="Write the policy there instead of printing it.")
+@click.option("--force", is_flag=True, help="Write over a policy that is there.")
+@_debug
+def schema(data: Path, target: str | None, output: Path | None, force: bool) -> None:
+    """Write an editable policy: the features of DATA, and the demands you may make of answers."""
+    from ifonly.policy import write_policy
+    from ifonly.schema import Schema
+
+    if output is not None and output.exists() and not force:
+        raise click.ClickException(
+            f"{output} is there already, perhaps with your edits. Add --force to write over it."
+        )
+    text = write_policy(Schema.infer(files.without(files.read_table(data), target, data)))
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        files.write_text(output, text)
+        show.wrote(output)
+
+
+@main.command()
+@_debug
+def solvers() -> None:
+    """List the solvers and what they can do."""
+    from ifonly.solvers import known_solvers
+
+    rows = []
+    for name, backend in known_solvers().items():
+        able = sorted(capability.name.lower().replace("_", " ") for capability in backend.capabilities)
+        there = backend.available()
+        install = f"pip install 'ifonly[{name}]'"
+        rows.append([name, backend.label, backend.version() if there else install, ", ".join(able)])
+    show.table(["name", "solver", "installed", "capabilities"], rows)
+
+
+@main.command(short_help="Time answers, phase by phase.")
+@click.option("--model", "name", type=_MODEL, default="linear", help="A logistic regression, or 100 trees.")
+@click.option("--rows", type=click.IntRange(min=1), default=100, help="How many refused applicants, at most.")
+@click.option("--changes", type=click.IntRange(min=1), default=3, help="How many features may change.")
+@click.option("--time-limit", type=_SECONDS, default=30.0, help="Seconds per applicant.")
+@click.option("--solver", default="auto", help="One of those 'ifonly solvers' lists.")
+@_debug
+def bench(name: ModelName, rows: int, changes: int, time_limit: float, solver: str) -> None:
+    """Time the answers to refused applicants of German Credit, phase by phase, on one core."""
+    from ifonly.bench import benchmark
+
+    with show.Counter(show.console(err=True), "Explaining") as count:
+        found = benchmark(
+            rows, model=name, solver=solver, at_most=changes, time_limit=time_limit, on_answer=count
+        )
+    answered = found.answered()
+    proven = sum(timing.status == "optimal" for timing in answered)
+    click.echo(
+        f"German Credit, {name} model, at most {changes} changes, {found.solver}: {len(found.timings)} applicants, "
+        f"{len(answered)} answered, {proven} proven optimal"
+    )
+    if answered:
+        figures = found.table()
+        lines = [
+            [str(phase), *(f"{value:.1f}" for value in row)]
+            for phase, row in zip(figures.index, figures.to_numpy(), strict=True)
+        ]
+        show.table(["ms per answer", *figures.columns], lines, numbers=True)

@@ -1,0 +1,198 @@
+"""The files of the command line: tables, models that may or may not be trusted, rows in tables, answers."""
+
+# ruff: noqa: PLC0415 - pandas and skops are loaded by the commands that read files, so that --help stays quick
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ifonly.errors import did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ifonly.result import Explanation
+
+__all__ = ["features", "load_model", "pick_row", "read_table", "read_text", "without", "write_text", "writer"]
+
+_WHY_REFUSED = (
+    "opening it can run any code that its author put into it. If you made the file yourself, or know who did, add "
+    "--trust. Better, save the model with skops, which opens without running code: "
+    "skops.io.dump(model, 'model.skops')."
+)
+
+
+# -- tables -----------------------------------------------------------------------------------------------------
+def read_table(path: Path) -> pd.DataFrame:
+    """Return a CSV, TSV or Parquet file as a frame."""
+    import pandas as pd
+
+    kinds: dict[str, Callable[[Path], pd.DataFrame]] = {
+        ".csv": pd.read_csv,
+        ".tsv": lambda p: pd.read_csv(p, sep="\t"),
+        ".parquet": _read_parquet,
+    }
+    suffix = Path(path.stem).suffix if path.suffix in (".gz", ".zip", ".xz", ".bz2", ".zst") else path.suffix
+    read = kinds.get(suffix.lower())
+    if read is None:
+        raise click.ClickException(
+            f"{path} is no table that can be read: its name must end in {', '.join(kinds)}."
+        )
+    try:
+        return read(path)
+    except (ValueError, OSError) as error:
+        raise click.ClickException(f"{path} cannot be read as a table: {error}") from error
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.read_parquet(path)
+    except ImportError as error:
+        raise click.ClickException(
+            f"{path}: pandas needs pyarrow to read Parquet. Install it (pip install pyarrow), or give a CSV file."
+        ) from error
+
+
+def without(table: pd.DataFrame, target: str | None, path: Path) -> pd.DataFrame:
+    """Return the table without its outcome."""
+    if target is None:
+        return table
+    if target not in table.columns:
+        hint = did_you_mean(target, table.columns)
+        raise click.BadParameter(f"{path} has no column {target!r}.{hint}", param_hint="'--target'")
+    return table.drop(columns=target)
+
+
+def features(model: Any, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns that the model was fitted on, when it knows their names and the table has them all."""
+    names = list(getattr(model, "feature_names_in_", ()))
+    return table[names] if names and set(names) <= set(table.columns) else table
+
+
+def pick_row(table: pd.DataFrame, row: int | None, where: Sequence[str], path: Path) -> pd.DataFrame:
+    """Return the one row at a position, or the one row that meets all conditions ``column=value``."""
+    if row is not None and where:
+        raise click.UsageError("Give --row or --where, not both.")
+    if where:
+        return _matching(table, where, path)
+    if row is None and len(table) != 1:
+        raise click.UsageError(
+            f"Which of the {len(table):,} rows? Say --row NUMBER, counted from 0, or --where COLUMN=VALUE."
+        )
+    position = row or 0
+    if position >= len(table):
+        raise click.BadParameter(f"{path} has {len(table):,} rows, counted from 0.", param_hint="'--row'")
+    return table.iloc[[position]]
+
+
+def _matching(table: pd.DataFrame, where: Sequence[str], path: Path) -> pd.DataFrame:
+    found = table
+    for condition in where:
+        column, equals, value = condition.partition("=")
+        if not equals or column not in table.columns:
+            hint = did_you_mean(column, table.columns) if equals else " Write COLUMN=VALUE."
+            raise click.BadParameter(f"{path} has no column {column!r}.{hint}", param_hint="'--where'")
+        found = found[[same(cell, value) for cell in found[column]]]
+    if len(found) != 1:
+        rows = [str(i) for i, index in enumerate(table.index) if index in set(found.index)]
+        listed = f" ({', '.join(rows[:5])}{', ...' * (len(rows) > 5)})" if rows else ""
+        raise click.BadParameter(
+            f"{len(found):,} rows of {path}{listed} have {' and '.join(where)}; one is needed.",
+            param_hint="'--where'",
+        )
+    return found
+
+
+def same(value: Any, typed: str) -> bool:
+    """Whether a value is what somebody typed: its text, or the same number."""
+    if str(value) == typed or (isinstance(value, bool) and str(value).lower() == typed.lower()):
+        return True
+    try:
+        return float(value) == float(typed)
+    except (TypeError, ValueError):
+        return False
+
+
+# -- models -----------------------------------------------------------------------------------------------------
+def load_model(path: Path, *, trust: bool) -> Any:
+    """Return the model in a skops file, or, if its author is trusted, in a pickle or joblib file."""
+    if _is_skops(path):
+        return _load_skops(path, trust)
+    if not trust:
+        raise click.ClickException(
+            f"{path} is not a skops file. If it is a pickle or joblib file: {_WHY_REFUSED}"
+        )
+    import joblib
+
+    try:
+        return joblib.load(path)
+    except Exception as error:  # unpickling can raise anything
+        raise click.ClickException(
+            f"{path} cannot be opened as a model: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _is_skops(path: Path) -> bool:
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return "schema.json" in archive.namelist()
+
+
+def _load_skops(path: Path, trust: bool) -> Any:
+    import skops.io
+
+    try:
+        unknown = skops.io.get_untrusted_types(file=path)
+        if not unknown or trust:
+            return skops.io.load(path, trusted=unknown)
+    except Exception as error:  # a damaged file, or a type whose module is not installed here
+        raise click.ClickException(
+            f"{path} cannot be opened as a model: {type(error).__name__}: {error}"
+        ) from error
+    raise click.ClickException(
+        f"{path} holds types that skops does not trust by itself: {', '.join(unknown)}. A file made to do harm could "
+        "use them. If you made it yourself, or know who did, add --trust."
+    )
+
+
+# -- text and answers -------------------------------------------------------------------------------------------
+def read_text(path: Path) -> str:
+    """Return the text of a file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{path} cannot be read: {error}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text to a file."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def writer(path: Path) -> Callable[[Explanation], str]:
+    """Return what turns an answer into the text of a file, chosen by the end of its name."""
+    formats: dict[str, Callable[[Explanation], str]] = {
+        ".html": lambda answer: answer.to_html(),
+        ".json": lambda answer: answer.to_json() + "\n",
+        ".csv": lambda answer: answer.frame().to_csv(index=False),
+        ".txt": lambda answer: f"{answer}\n",
+    }
+    if path.suffix.lower() not in formats:
+        raise click.BadParameter(
+            f"{path.name!r} must end in {', '.join(formats)}: that chooses the format.",
+            param_hint="'--output'",
+        )
+    if not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"There is no folder {path.parent}.", param_hint="'--output'")
+    return formats[path.suffix.lower()]

@@ -1,0 +1,295 @@
+"""Forms made of forms: outputs side by side, affine maps of outputs, and weighted means.
+
+Each part of a composite is embedded once, and its outputs are expressions; so a part may be any form, a composite too.
+What stays linear, or a sum of trees, becomes one linear form or one ensemble, for which there are faster ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ifonly.box import Box
+from ifonly.mip import Affine, FloatArray, IntArray, Mip
+from ifonly.models import Form
+from ifonly.models.linear import Linear
+from ifonly.models.propagate import Block, Bounds, Budget, preactivations
+from ifonly.models.trees import Addition, Nodes, Trees
+from ifonly.variables import Variables
+
+__all__ = ["Combination", "Mean", "Stack", "combine", "mean", "reach", "refused", "score_bounds", "stack"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """The outputs of several forms, one after the other."""
+
+    parts: tuple[Form, ...]
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return sum(p.n_outputs for p in self.parts)
+
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the scores of canonical rows."""
+        return np.hstack([p(U) for p in self.parts])
+
+    def cuts(self) -> Mapping[int, FloatArray]:
+        """Return the thresholds of all parts."""
+        found: dict[int, list[FloatArray]] = {}
+        for part in self.parts:
+            for j, cuts in part.cuts().items():
+                found.setdefault(j, []).append(np.asarray(cuts))
+        return {j: np.unique(np.concatenate(c)) for j, c in found.items()}
+
+    def raw(self) -> frozenset[int]:
+        """Return the numeric features whose raw value enters some part."""
+        return frozenset().union(*(p.raw() for p in self.parts))
+
+    def features(self) -> frozenset[int]:
+        """Return the features that some part looks at."""
+        return frozenset().union(*(p.features() for p in self.parts))
+
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+        """Embed each part."""
+        return [score for p in self.parts for score in p.embed(mip, x)]
+
+    def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
+        """Return bounds of the scores over a box, and within a budget."""
+        lower, upper = zip(*(score_bounds(p, box, budget) for p in self.parts), strict=True)
+        return np.concatenate(lower), np.concatenate(upper)
+
+    def refined(self, u: FloatArray) -> Stack | None:
+        """Refine every part that is not exact at `u`."""
+        finer = [p.refined(u) for p in self.parts]
+        if all(f is None for f in finer):
+            return None
+        return Stack(tuple(f or p for f, p in zip(finer, self.parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """``weights @ s + constant`` of the scores ``s`` of a form."""
+
+    inner: Form
+    weights: FloatArray
+    constant: FloatArray
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return len(self.constant)
+
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the scores of canonical rows."""
+        return np.asarray(self.inner(U) @ self.weights.T + self.constant)
+
+    def cuts(self) -> Mapping[int, FloatArray]:
+        """Return the thresholds of the inner form."""
+        return self.inner.cuts()
+
+    def raw(self) -> frozenset[int]:
+        """Return the numeric features whose raw value enters."""
+        return self.inner.raw()
+
+    def features(self) -> frozenset[int]:
+        """Return the features the inner form looks at."""
+        return self.inner.features()
+
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+        """Return affine expressions of the inner scores; no further row."""
+        return _mapped(self.inner.embed(mip, x), self.weights, self.constant)
+
+    def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
+        """Return bounds of the scores over a box, and within a budget, by interval arithmetic."""
+        lower, upper = score_bounds(self.inner, box, budget)
+        up, down = np.maximum(self.weights, 0.0), np.minimum(self.weights, 0.0)
+        return _dot(up, lower) + _dot(down, upper) + self.constant, _dot(up, upper) + _dot(down, lower) + self.constant
+
+    def refined(self, u: FloatArray) -> Combination | None:
+        """Refine the inner form."""
+        inner = self.inner.refined(u)
+        return None if inner is None else replace(self, inner=inner)
+
+
+@dataclass(frozen=True, eq=False)
+class Mean:
+    """The weighted mean of forms with the same outputs, added up in the order in which ensembles do it."""
+
+    inner: Stack
+    weights: FloatArray
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return self.inner.parts[0].n_outputs
+
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the scores of canonical rows."""
+        return _mean([p(U) for p in self.inner.parts], self.weights)
+
+    def cuts(self) -> Mapping[int, FloatArray]:
+        """Return the thresholds of all parts."""
+        return self.inner.cuts()
+
+    def raw(self) -> frozenset[int]:
+        """Return the numeric features whose raw value enters some part."""
+        return self.inner.raw()
+
+    def features(self) -> frozenset[int]:
+        """Return the features that some part looks at."""
+        return self.inner.features()
+
+    def _map(self) -> FloatArray:
+        share = self.weights / self.weights.sum()
+        return np.hstack([w * np.eye(self.n_outputs) for w in share])
+
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+        """Return affine expressions of the parts' scores; no further row."""
+        return _mapped(self.inner.embed(mip, x), self._map(), np.zeros(self.n_outputs))
+
+    def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
+        """Return bounds of the scores over a box, and within a budget."""
+        lower, upper = self.inner.score_bounds(box, budget)
+        return _dot(self._map(), lower), _dot(self._map(), upper)
+
+    def refined(self, u: FloatArray) -> Mean | None:
+        """Refine every part that is not exact at `u`."""
+        inner = self.inner.refined(u)
+        return None if inner is None else replace(self, inner=inner)
+
+
+def _mapped(scores: Sequence[Affine], weights: FloatArray, constant: FloatArray) -> list[Affine]:
+    return [
+        Affine.total([*(s * float(w) for s, w in zip(scores, row, strict=True) if w != 0), Affine(constant=float(b))])
+        for row, b in zip(weights, constant, strict=True)
+    ]
+
+
+def _mean(scores: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
+    """Add up as `numpy.average` does over the members, to the last float."""
+    equal = bool((weights == weights[0]).all())
+    return np.asarray(np.average(np.stack(scores), axis=0, weights=None if equal else weights))
+
+
+# -- putting together ------------------------------------------------------------------------------------------------
+def stack(parts: Iterable[Form]) -> Form:
+    """Return the outputs of several forms as one form, linear when all are."""
+    flat = [p for part in parts for p in (part.parts if isinstance(part, Stack) else (part,))]
+    linear = [p for p in flat if isinstance(p, Linear)]
+    if len(flat) == 1 or len(linear) != len(flat):
+        return flat[0] if len(flat) == 1 else Stack(tuple(flat))
+    weights = np.concatenate([p.weights for p in linear])
+    return Linear(linear[0].schema, weights, np.concatenate([p.intercept for p in linear]))
+
+
+def combine(form: Form, weights: FloatArray, constant: FloatArray | None = None) -> Form:
+    """Return ``weights @ s + constant`` of the scores of a form, as simple as it can be."""
+    W = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+    b = np.zeros(len(W)) if constant is None else np.asarray(constant, dtype=np.float64).reshape(-1)
+    if isinstance(form, Linear):
+        return Linear(form.schema, W @ form.weights, W @ form.intercept + b)
+    if isinstance(form, Trees):
+        value, base = form.nodes.value @ W.T, W @ form.base + b
+        add = form.addition or Addition(form.nodes.value, form.base)
+        own = _Added(value, base, of=lambda leaf: add(leaf) @ W.T + b)
+        return Trees(form.schema, replace(form.nodes, value=value), base, own)
+    if isinstance(form, Combination):
+        return Combination(form.inner, W @ form.weights, W @ form.constant + b)
+    return Combination(form, W, b)
+
+
+def mean(parts: Sequence[Form], weights: FloatArray | None = None) -> Form:
+    """Return the weighted mean of forms with the same outputs, as simple as it can be."""
+    w = np.ones(len(parts)) if weights is None else np.asarray(weights, dtype=np.float64)
+    linear = [p for p in parts if isinstance(p, Linear)]
+    trees = [p for p in parts if isinstance(p, Trees)]
+    if len(linear) == len(parts):
+        share = w / w.sum()
+        W = sum((s * p.weights for s, p in zip(share, linear, strict=True)), np.zeros_like(linear[0].weights))
+        b = sum((s * p.intercept for s, p in zip(share, linear, strict=True)), np.zeros_like(linear[0].intercept))
+        return Linear(linear[0].schema, W, b)
+    if len(trees) == len(parts):
+        return _mean_ensemble(trees, w)
+    return Mean(Stack(tuple(parts)), w)
+
+
+@dataclass(frozen=True, eq=False)
+class _Added(Addition):
+    """Scores from leaves by a rule of its own."""
+
+    of: Callable[[IntArray], FloatArray] = np.asarray
+
+    def __call__(self, leaf: IntArray) -> FloatArray:
+        """Return the scores of rows that fall into these leaves, shape (rows, trees)."""
+        return np.asarray(self.of(leaf))
+
+
+def _mean_ensemble(forms: Sequence[Trees], weights: FloatArray) -> Trees:
+    """Return the trees of several ensembles as one, whose scores are the weighted mean of theirs."""
+    nodes = [f.nodes for f in forms]
+    share = weights / weights.sum()
+    first = np.cumsum([0, *(len(n.feature) for n in nodes)])
+    first_mask = np.cumsum([0, *(len(n.masks) for n in nodes)])
+    first_tree = np.cumsum([0, *(f.n_trees for f in forms)])
+    width = max(n.masks.shape[1] for n in nodes)
+    merged = Nodes(
+        feature=np.concatenate([n.feature for n in nodes]),
+        cut=np.concatenate([n.cut for n in nodes]),
+        mask=np.concatenate([np.where(n.mask >= 0, n.mask + first_mask[i], -1) for i, n in enumerate(nodes)]),
+        masks=np.concatenate([np.pad(n.masks, ((0, 0), (0, width - n.masks.shape[1]))) for n in nodes]),
+        missing_left=np.concatenate([n.missing_left for n in nodes]),
+        left=np.concatenate([n.left + first[i] for i, n in enumerate(nodes)]),
+        right=np.concatenate([n.right + first[i] for i, n in enumerate(nodes)]),
+        value=np.concatenate([s * n.value for s, n in zip(share, nodes, strict=True)]),
+        roots=np.concatenate([n.roots + first[i] for i, n in enumerate(nodes)]),
+    )
+    base = np.asarray(sum(s * f.base for s, f in zip(share, forms, strict=True)))
+    adds = [f.addition or Addition(f.nodes.value, f.base) for f in forms]
+
+    def of(leaf: IntArray) -> FloatArray:
+        parts = [leaf[:, first_tree[i] : first_tree[i + 1]] - first[i] for i in range(len(forms))]
+        return _mean([add(part) for add, part in zip(adds, parts, strict=True)], weights)
+
+    return Trees(forms[0].schema, merged, base, _Added(merged.value, base, of=of))
+
+
+# -- bounds of scores ------------------------------------------------------------------------------------------------
+def _dot(weights: FloatArray, bounds: FloatArray) -> FloatArray:
+    """Return ``weights @ bounds``, where 0 times infinity is 0."""
+    return np.asarray(np.where(weights == 0, 0.0, weights * np.where(weights == 0, 0.0, bounds)).sum(axis=1))
+
+
+def score_bounds(form: Form, box: Box, budget: Budget | None = None) -> Bounds:
+    """Return sound bounds of a form's scores over a box, and within a budget; infinite where nothing is known."""
+    own = getattr(form, "score_bounds", None)
+    if own is not None:
+        lower, upper = own(box, budget)
+        return np.asarray(lower), np.asarray(upper)
+    if isinstance(form, Linear):
+        block = Block(form.weights, form.intercept, np.ones(form.n_outputs))
+        return preactivations((block,), box, budget)[0]
+    if isinstance(form, Trees):
+        n = form.nodes
+        leaf = (n.feature < 0)[:, None]
+        low = np.minimum.reduceat(np.where(leaf, n.value, np.inf), n.roots, axis=0).sum(axis=0)
+        high = np.maximum.reduceat(np.where(leaf, n.value, -np.inf), n.roots, axis=0).sum(axis=0)
+        return low + form.base, high + form.base
+    return np.full(form.n_outputs, -np.inf), np.full(form.n_outputs, np.inf)
+
+
+def refused(form: Form) -> tuple[FloatArray, ...]:
+    """Return the points at which the curves inside a form were refined, the latest of each first."""
+    own: tuple[FloatArray, ...] = getattr(form, "refused", ())
+    if own:
+        return own
+    inside = getattr(form, "parts", None) or [f for f in (getattr(form, "inner", None),) if f is not None]
+    return next((points for points in map(refused, inside) if points), ())
+
+
+def reach(form: Form, x: Variables) -> Bounds:
+    """Return sound bounds of a form's scores in a program: over its box, and within its budget if it has one."""
+    return score_bounds(form, x.box, getattr(x, "budget", None))

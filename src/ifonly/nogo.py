@@ -1,0 +1,125 @@
+"""Boxes around a flipping point: as large as the trees allow, so that one of them rules out many answers at once.
+
+Where the scores are constant on cells, a point that flips stands for its whole cell, and for every larger box in which no
+leaf of any tree can lift the score over its threshold. If ``R`` is such a box, no answer may lie in ``R`` widened by the
+ball: some feature has to leave it. That is one row over order literals, without a copy of the model.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from ifonly.box import Box
+from ifonly.criteria import Costs, Query
+from ifonly.criteria.robustness import Stays
+from ifonly.mip import Affine, FloatArray
+from ifonly.models import Form
+from ifonly.models.scan import Brackets
+from ifonly.models.trees import Trees
+from ifonly.schema import Numeric
+from ifonly.variables import Cells
+
+__all__ = ["no_go"]
+
+
+def no_go(demand: Stays, query: Query, costs: Costs, form: Form, u: FloatArray, y: FloatArray) -> Box | None:
+    """Return a box of answers that `y`'s part of the ball rules out, `u` among them; None if there is no such box."""
+    if form.raw():
+        return None
+    region = _Region(query, costs, form, y)
+    if isinstance(form, Trees):
+        region.grow(demand, form)
+    return _widened(demand, query, region.box, u)
+
+
+def _widened(demand: Stays, query: Query, region: Box, u: FloatArray) -> Box:
+    """Return the box of all points from which the ball, or a box inside it, reaches the region."""
+    limits = Box.of(query.schema, query.factual)
+    reach = demand.widened(query)
+    if demand.norm == "l2":
+        at = u[np.array(query.schema.starts)]
+        moving = demand.reach > 0
+        away = np.maximum(np.maximum(region.lower - at, at - region.upper), 0.0)[moving] / demand.reach[moving]
+        length = float(np.sqrt((away**2).sum()))
+        reach[moving] *= away / length if length > 0 else 1.0 / np.sqrt(moving.sum())
+    box = region.copy()
+    for j in np.flatnonzero(reach):
+        box.lower[j] = max(region.lower[j] - reach[j], limits.lower[j])
+        box.upper[j] = min(region.upper[j] + reach[j], limits.upper[j])
+    return box
+
+
+class _Region:
+    """A box of cells and levels that grows."""
+
+    def __init__(self, query: Query, costs: Costs, form: Form, y: FloatArray) -> None:
+        self.query, self.schema, self.costs = query, query.schema, costs
+        self.box = Box.of(query.schema, query.factual)
+        self.cells: dict[int, Cells] = {}
+        for j in sorted(form.features()):
+            feature, part = self.schema.features[j], y[self.schema.slice(j)]
+            if not isinstance(feature, Numeric):
+                self.box.missing[j] = not part.any()
+                self.box.keep_levels(j, part > 0.5)
+                continue
+            self.box.missing[j] = bool(np.isnan(part[0]))
+            if not self.box.missing[j]:
+                cuts = form.cuts().get(j, np.empty(0))
+                self.cells[j] = Cells.of(feature, float(self.box.lower[j]), float(self.box.upper[j]), cuts)
+                k = int(self.cells[j].index(part[0]))
+                self.box.lower[j], self.box.upper[j] = self.cells[j].low[k], self.cells[j].high[k]
+
+    def grow(self, demand: Stays, form: Trees) -> None:
+        """Add cells and levels, always where an answer could leave the box most cheaply, while all of it flips."""
+        gaps = demand.goal.gaps([Affine.of(k) for k in range(form.n_outputs)], 0.0)
+        G = np.zeros((len(gaps), form.n_outputs))
+        for row, gap in zip(G, gaps, strict=True):
+            np.add.at(row, gap.columns, gap.values)
+        brackets = Brackets(form, G, np.array([gap.constant for gap in gaps]))
+        k = int(np.argmin(brackets.most(brackets.alive(self.box))))
+        wide = demand.widened(self.query)
+        ways = [(self._price(j, way, wide), j, way) for j, way in self._ways(form)]
+        heapq.heapify(ways)
+        while ways:
+            _, j, way = heapq.heappop(ways)
+            larger = self._larger(j, way)
+            if larger is None or brackets.most(brackets.alive(larger))[k] >= demand.enough:
+                continue
+            self.box = larger
+            if isinstance(self.schema.features[j], Numeric):
+                heapq.heappush(ways, (self._price(j, way, wide), j, way))
+
+    def _ways(self, form: Trees) -> list[tuple[int, int]]:
+        """Return (feature, side) for numbers and (feature, level) for categories."""
+        out = [(j, side) for j in self.cells for side in (0, 1)]
+        for j in sorted(form.features()):
+            if not isinstance(self.schema.features[j], Numeric) and not self.box.missing[j]:
+                out += [(j, int(level)) for level in np.flatnonzero(~self.box.allowed[self.schema.slice(j)])]
+        return out
+
+    def _price(self, j: int, way: int, wide: FloatArray) -> float:
+        """Return what an answer pays to leave the box this way."""
+        if not isinstance(self.schema.features[j], Numeric):
+            return float(self.costs.level_costs(self.schema, j, self.query.factual)[way])
+        hat = float(self.query.factual[self.schema.starts[j]])
+        beyond = self.box.upper[j] + wide[j] - hat if way else hat - (self.box.lower[j] - wide[j])
+        return float(self.costs.numeric(j, np.array([max(beyond, 0.0)]))[0]) if beyond > 0 else beyond
+
+    def _larger(self, j: int, way: int) -> Box | None:
+        """Return the box with one more cell or level, or None at the end of the feature."""
+        box = self.box.copy()
+        if not isinstance(self.schema.features[j], Numeric):
+            box.allowed[self.schema.starts[j] + way] = True
+            return box
+        cells = self.cells[j]
+        k = int(cells.index(box.upper[j] if way else box.lower[j])) + (1 if way else -1)
+        if not 0 <= k <= cells.cuts.size:
+            return None
+        if way:
+            box.upper[j] = cells.high[k]
+        else:
+            box.lower[j] = cells.low[k]
+        return box

@@ -1,0 +1,15 @@
+"""Settings for all tests, some of which must be in place before NumPy is imported."""
+
+import os
+
+# The tests run side by side and their matrices are tiny: threads inside BLAS only get into each other's way.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+from hypothesis import HealthCheck, settings  # noqa: E402 - after the environment is set
+
+# The same examples on every machine, and no opinion on how fast it is.
+settings.register_profile(
+    "ifonly", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("ifonly")
