@@ -18,7 +18,8 @@ def test_phases_add_up_to_what_a_caller_waits_for() -> None:
     waited = time.perf_counter() - began
     assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert [t.status for t in found.timings] == ["optimal"] * 3
-    assert all(t.build > 0 and t.solve > 0 and t.verify > 0 for t in found.timings)
+    assert all(t.build > 0 and t.solve >= 0 and t.verify >= 0 for t in found.timings)
+    assert sum(t.solve for t in found.timings) > 0
     assert sum(t.total for t in found.timings) < waited
     table = found.table()
     assert list(table.index) == ["build", "solve", "verify", "total"]

@@ -32,6 +32,7 @@ Solve = Callable[[Statement, float], Found]
 
 MODE = 'nogo'
 MOST = 3
+CORNER = True
 _GRACE = 0.5  # seconds for the proof of an answer that was found at the last moment
 _REFINEMENTS = 20
 _AT_EDGE = 1e-6
@@ -127,9 +128,11 @@ def settle(
 ) -> tuple[Found, Statement]:
     """Solve, attack, and demand more until no attack succeeds; return what was found and what was demanded."""
     deadline = time.perf_counter() + limits.seconds
+    balls = [d for d in statement.demands if isinstance(d, Stays) and d.reach.any()]
+    first = True
     while True:
         found = solve_it(statement, max(deadline - time.perf_counter(), 0.0))
-        if found.u is None or not any(_is_ball(d) for d in statement.demands):
+        if found.u is None or not balls:
             return found, statement
         left = limits.within(max(deadline - time.perf_counter(), _GRACE))
         grown, safe = _attacked(statement, found.u, backend, left)
@@ -138,6 +141,28 @@ def settle(
                 return replace(found, pool=(found.u,)), statement
             return Found(Status.OUT_OF_TIME, bound=found.bound, interrupted=found.interrupted), statement
         statement = grown
+        if first and len(balls) == 1:
+            first = False
+            statement = _lifted(statement, found.u, solve_it, backend, limits, deadline)
+
+LIFTS = 5
+def _lifted(statement, u, solve_it, backend, limits, deadline):
+    query = statement.query
+    demand = next(d for d in statement.demands if isinstance(d, Stays) and d.reach.any())
+    form = demand.form(query, statement.form)
+    margin = demand.margin
+    for _ in range(LIFTS):
+        left = max(deadline - time.perf_counter(), 0.0)
+        a = attack(demand, query, query.schema.stored(u), form, backend, limits.within(left))
+        if a.safe:
+            new = replace(demand, known=(*demand.known, u))
+            return replace(statement, demands=tuple(new if d is demand else d for d in statement.demands))
+        if a.point is None: break
+        margin += 1.2 * (demand.enough - a.least)
+        found = solve_it(replace(statement, margin=margin), left)
+        if found.u is None: break
+        u = found.u
+    return statement
 
 
 def _is_ball(demand: object) -> bool:
@@ -162,9 +187,15 @@ def _attacked(
                 if box is None or MODE != "nogo":
                     shift = _shift(demand, query, u, found.point, form)
                     if MODE == "both" and box is not None:
+                        wide = demand.widened(query)
+                        for j in np.flatnonzero(shift):
+                            if abs(shift[j]) < wide[j]:
+                                trial = np.repeat(shift[None], 3, 0); trial[:, j] = [-wide[j], wide[j], 0.0]
+                                ls = [demand.leads(query, u[None], t)[0] for t in trial]
+                                if min(ls) < demand.enough: shift = trial[int(np.argmin(ls))]
                         corner = np.isin(np.abs(shift), [0.0, *demand.widened(query)]).all()
                         bad = demand.leads(query, u[None, :], shift)[0] < demand.enough
-                        if not (corner and bad) or len(demand.shifts) > MOST: shift = None
+                        if not ((corner or not CORNER) and bad) or len(demand.shifts) > MOST: shift = None
                 new = demand.stricter(shift, box)
         demands.append(new)
     if all(a is b for a, b in zip(demands, statement.demands, strict=True)):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ifonly.box import Box
 from ifonly.criteria import Demand, Relaxation
+from ifonly.criteria.validity import Goal
 from ifonly.engine import run
 from ifonly.errors import Infeasible
 from ifonly.mip import Affine
@@ -75,6 +76,8 @@ def explain_infeasibility(statement: Statement, backend: Backend, limits: Limits
     conflict = court.conflict(statement.demands)
     relaxations: list[Relaxation] = []
     for demand in conflict:
+        if isinstance(demand, Goal) and demand.kind == "class":
+            continue  # wanting something else is no way out
         others = [d for d in statement.demands if d is not demand]
         way = court.loosen(demand, others)
         if way is None:

@@ -37,6 +37,7 @@ class Found:
     bound: float = -np.inf
     pool: tuple[FloatArray, ...] = ()
     interrupted: bool = False
+    solver: str = ""
 
 
 def find(statement: Statement, backend: Backend, limits: Limits, on_event: OnEvent | None = None) -> Found:
@@ -122,6 +123,7 @@ class _Search:
         self.closed_bound = np.inf
         self.pool: list[FloatArray] = []
         self.interrupted = False
+        self.solver = backend.label
 
     @property
     def value(self) -> float:
@@ -169,7 +171,7 @@ class _Search:
         proven = min(self.open_bound, self.closed_bound, self.budget)
         bound = -np.inf if self.interrupted and not np.isfinite(self.open_bound) else min(proven, known.cost)
         status = Status.FEASIBLE if unfinished else Status.OPTIMAL
-        return Found(status, known.u, bound, (*self.pool, known.u), self.interrupted)
+        return Found(status, known.u, bound, (*self.pool, known.u), self.interrupted, self.solver)
 
     def _tell(self, cost: float) -> None:
         if self.on_event is not None:
@@ -211,6 +213,7 @@ class _Search:
             least = float(self.reducer.forced(box).sum())
             self.open_bound = min(self.open_bound, max(found.bound, least))
         self.interrupted |= found.interrupted
+        self.solver = found.solver
 
 
 def run(problem: Problem, backend: Backend, limits: Limits, on_event: OnEvent | None = None) -> Found:
@@ -232,4 +235,4 @@ def run(problem: Problem, backend: Backend, limits: Limits, on_event: OnEvent | 
         )
     u = None if answer.values is None else problem.point(answer.values)
     pool = tuple(problem.point(values) for _, values in reversed(answer.pool))
-    return Found(answer.status, u, answer.bound, pool, answer.interrupted)
+    return Found(answer.status, u, answer.bound, pool, answer.interrupted, answer.solver or backend.label)

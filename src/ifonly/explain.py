@@ -186,7 +186,10 @@ class Explainer:
         merged = _combined(self.criteria, _checked(criteria))
         for criterion in merged:
             criterion.check(query)
+        query = replace(query, exempt=frozenset().union(*(c.exempt(query) for c in merged)))
         demands = [d for criterion in merged for d in criterion.demands(query)]
+        for criterion in merged:
+            criterion.check_together(query, demands)
         statement = Statement(query, (goal, *demands), merged, self.model.read.form)
         return _Question(self, frame, query, goal, statement)
 
@@ -271,9 +274,7 @@ class _Question:
                     "time_limit, or loosen a demand.",
                     found.bound,
                 )
-            refined = statement.form.refined(found.u)
-            if refined is not None:
-                statement = replace(statement, form=refined)
+            statement = statement.refined(found.u)
         assert u is not None
         scores = self.explainer.model.read.form(u[None, :])[0]
         shown = self.goal.score_of(u[None, :])
@@ -303,9 +304,14 @@ class _Question:
             candidates += list(found.pool)
         verified = []
         for candidate in candidates:
-            u = self.query.schema.stored(candidate)
-            if self._confirmed(u, statement):
-                verified.append((float(statement.objective(u[None, :])[0]), u))
+            stored = self.query.schema.stored(candidate)
+            settled = statement.settled(stored[None, :])[0]
+            same = np.array_equal(settled, stored, equal_nan=True)
+            # On the very edge of a demand, settling may round a value beyond it; then the solver's own is as good.
+            for u in (stored,) if same else (settled, stored):
+                if self._confirmed(u, statement):
+                    verified.append((float(statement.objective(u[None, :])[0]), u))
+                    break
         if not verified:
             return None
         cost, u = min(verified, key=lambda pair: pair[0])
@@ -327,12 +333,12 @@ class _Question:
         width = (objective - bound) / max(1.0, abs(objective))
         proven = found.status is Status.OPTIMAL and width <= 2.0 * gap + 1e-9
         certificate = Certificate(
-            objective, bound, max(width, 0.0), proven, statement.margin, self.explainer.backend.label
+            objective, bound, max(width, 0.0), proven, statement.margin, found.solver or self.explainer.backend.label
         )
         schema = self.query.schema
         changed = self.query.changed(row)[0]
         changes = tuple(
-            Change(schema.names[j], self.query.value(j), schema.level_values(j, u)) for j in np.flatnonzero(changed)
+            Change(schema.names[j], self.query.value(j), schema.level_values(j, u)) for j in map(int, np.flatnonzero(changed))
         )
         measures: dict[str, float] = {}
         for criterion in statement.criteria:
@@ -367,6 +373,7 @@ class _Question:
         model = self.explainer.model
         proven = all(a.certificate.proven for a in answers)
         has_probabilities = model.read.link != "none"
+        rows = np.vstack([self._encode(a) for a in answers])
         return Explanation(
             tuple(answers),
             self.frame,
@@ -376,7 +383,8 @@ class _Question:
             self.query.schema,
             "optimal" if proven else "feasible",
             seconds,
-            self.explainer.backend.label,
+            answers[0].certificate.solver,
+            notes=tuple(r for c in self.statement.criteria for r in c.remarks(self.query, rows)),
             score_name="probability" if has_probabilities else "score" if model.read.classes else "value",
             reference=self.explainer._frame,  # noqa: SLF001 - the question is part of the explainer
         )

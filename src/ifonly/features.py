@@ -214,8 +214,7 @@ def restore_levels(part: FloatArray, feature: Categorical) -> Any:
         # By value, not by code: the categories of the dtype may stand in another order than the levels.
         return pd.Categorical(values, dtype=feature.dtype)
     if isinstance(feature.dtype, np.dtype) and (feature.dtype == object or not present.all()):
-        # The extra None keeps NumPy from guessing a dtype.
-        return np.array([*values, None], dtype=object)[:-1]
+        return pd.Series(values, dtype=object)  # a bare array of text would become the dtype "str"
     if isinstance(feature.dtype, np.dtype):
         return np.array(values).astype(feature.dtype)
     return pd.array(values, dtype=feature.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from ifonly.models.source import Source
 from ifonly.schema import Schema
 from ifonly.tables import align, as_frame, column_diff
 
-__all__ = ["open_model"]
+__all__ = ["open_model", "open_part"]
 
 
 def open_model(
@@ -32,18 +34,33 @@ def open_model(
     schema = Schema.infer(frame) if schema is None else schema
     frame = align(frame, schema.names)
     U = schema.encode(frame, missing=True)
+    complete = ~np.isnan(U).any(axis=1)
+    model = open_part(estimator, schema, schema.names, U[int(np.argmax(complete))])
+    if not model.read.accepts_missing:
+        schema.encode(frame)
+    return schema, model, frame, U
+
+
+def open_part(
+    estimator: Any, schema: Schema, names: Sequence[str], base: FloatArray, where: str = ""
+) -> Model:
+    """Return the model of an estimator that receives these columns only, as a function of all features.
+
+    `base` is a canonical row with no missing value; `where` is a prefix for error messages.
+    """
+    _check_fitted(estimator)
+    parts = [schema.index(name) for name in names]
+    own = Schema(tuple(schema.features[j] for j in parts))
+    entries = np.concatenate([np.arange(schema.width)[schema.slice(j)] for j in parts])
     named = _takes_names(estimator)
 
     def prepare(rows: FloatArray) -> Any:
-        decoded = schema.decode(rows)
+        decoded = own.decode(rows[:, entries])
         return decoded if named else decoded.to_numpy()
 
-    complete = ~np.isnan(U).any(axis=1)
-    base = U[int(np.argmax(complete))]
-    read = read_estimator(estimator, Source.raw(schema, prepare, base))
-    if not read.accepts_missing:
-        schema.encode(frame)
-    return schema, Model(read, estimator, prepare), frame, U
+    source = Source.raw(schema, prepare, base)
+    source = replace(source, columns=tuple(source.columns[j] for j in parts), where=where)
+    return Model(read_estimator(estimator, source), estimator, prepare)
 
 
 def _takes_names(estimator: Any) -> bool:

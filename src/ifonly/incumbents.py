@@ -79,7 +79,8 @@ class Incumbents:
         return self.best
 
     def offer(self, u: FloatArray) -> None:
-        """Keep a point if it meets all demands and is cheaper than what is known."""
+        """Keep a point, its consequences drawn, if it meets all demands and is cheaper than what is known."""
+        u = self.statement.settled(u[None, :])[0]
         cost = float(self.statement.objective(u[None, :])[0])
         if (self.best is None or cost < self.best.cost) and self._meets_all(u):
             self.best = Known(u, cost)
@@ -140,7 +141,7 @@ class Incumbents:
                 rows[:, part] = np.clip(rows[:, part], *self._ends(j))
             else:
                 outside = ~((rows[:, part] > 0.5) & self.box.allowed[part]).any(axis=1)
-                rows[np.ix_(outside, range(part.start, part.stop))] = self.start[part]
+                rows[outside, part] = self.start[part]
         return rows
 
     # -- any form -----------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ ball: some feature has to leave it. That is one row over order literals, without
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ifonly.box import Box
 from ifonly.criteria import Costs, Query
@@ -74,19 +74,14 @@ class _Region:
 
     def grow(self, demand: Stays, form: Trees) -> None:
         """Add cells and levels, always where an answer could leave the box most cheaply, while all of it flips."""
-        gaps = demand.goal.gaps([Affine.of(k) for k in range(form.n_outputs)], 0.0)
-        G = np.zeros((len(gaps), form.n_outputs))
-        for row, gap in zip(G, gaps, strict=True):
-            np.add.at(row, gap.columns, gap.values)
-        brackets = Brackets(form, G, np.array([gap.constant for gap in gaps]))
-        k = int(np.argmin(brackets.most(brackets.alive(self.box))))
+        tops = _Tops(demand, form, self.box)
         wide = demand.widened(self.query)
         ways = [(self._price(j, way, wide), j, way) for j, way in self._ways(form)]
         heapq.heapify(ways)
         while ways:
             _, j, way = heapq.heappop(ways)
             larger = self._larger(j, way)
-            if larger is None or brackets.most(brackets.alive(larger))[k] >= demand.enough:
+            if larger is None or not tops.extend(larger, j):
                 continue
             self.box = larger
             if isinstance(self.schema.features[j], Numeric):
@@ -123,3 +118,46 @@ class _Region:
         else:
             box.lower[j] = cells.low[k]
         return box
+
+
+class _Tops:
+    """The largest value of one gap over a growing box, every tree for itself, kept up to date leaf by leaf."""
+
+    def __init__(self, demand: Stays, form: Trees, box: Box) -> None:
+        gaps = demand.goal.gaps([Affine.of(k) for k in range(form.n_outputs)], 0.0)
+        G = np.zeros((len(gaps), form.n_outputs))
+        for row, gap in zip(G, gaps, strict=True):
+            np.add.at(row, gap.columns, gap.values)
+        brackets = Brackets(form, G, np.array([gap.constant for gap in gaps]))
+        alive = brackets.alive(box)
+        k = int(np.argmin(brackets.most(alive)))
+        self.form, self.leaves, self.most = form, form.leaves, demand.enough
+        self.values, self.constant = brackets.values[:, k], float(brackets.constant[k])
+        self.outside = {j: self._outside(box, j) for j in form.features()}
+        self.count = np.sum(list(self.outside.values()), axis=0)
+        self.top = np.full(form.n_trees, -np.inf)
+        np.maximum.at(self.top, self.leaves.tree[alive], self.values[alive])
+
+    def extend(self, box: Box, j: int) -> bool:
+        """Take over a box that is larger in feature `j`, unless the gap could then reach what is enough."""
+        outside = self._outside(box, j)
+        opened = np.flatnonzero(self.outside[j] & ~outside)
+        new = opened[self.count[opened] == 1]
+        top = self.top.copy()
+        np.maximum.at(top, self.leaves.tree[new], self.values[new])
+        if float(top.sum()) + self.constant >= self.most:
+            return False
+        self.top, self.outside[j] = top, outside
+        self.count[opened] -= 1
+        return True
+
+    def _outside(self, box: Box, j: int) -> npt.NDArray[np.bool_]:
+        """Return the leaves that feature `j` keeps out of the box."""
+        leaves, form = self.leaves, self.form
+        if box.missing[j]:
+            return ~leaves.when_missing[:, j]
+        if not isinstance(form.schema.features[j], Numeric):
+            part = form.schema.slice(j)
+            return np.asarray(~(leaves.levels[:, part] & box.allowed[part]).any(axis=1))
+        first, last = np.searchsorted(form.cuts()[j], [box.lower[j], box.upper[j]], side="left")
+        return np.asarray((leaves.low[:, j] >= last) | (leaves.high[:, j] < first))

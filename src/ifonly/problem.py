@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -51,7 +51,7 @@ class Statement:
 
     @cached_property
     def _exempt(self) -> frozenset[int]:
-        return frozenset().union(*(c.exempt(self.query) for c in self.criteria))
+        return self.query.exempt.union(*(c.exempt(self.query) for c in self.criteria))
 
     def objective(self, U: FloatArray) -> FloatArray:
         """Return the true objective of canonical rows: the NumPy twin of the program's objective."""
@@ -59,6 +59,18 @@ class Statement:
         for criterion in self.criteria:
             total = total + criterion.coupled_cost(self.query, U)
         return np.asarray(total)
+
+    def settled(self, U: FloatArray) -> FloatArray:
+        """Return canonical rows with what follows from the rest computed anew, as the criteria say."""
+        for criterion in self.criteria:
+            U = criterion.settle(self.query, U)
+        return U
+
+    def refined(self, u: FloatArray) -> Statement:
+        """Return the statement with forms that are exact at `u`."""
+        form = self.form.refined(u)
+        demands = tuple(d.refined(u) or d for d in self.demands)
+        return replace(self, form=self.form if form is None else form, demands=demands)
 
     def box(self) -> Box:
         """Return the box that all demands on single features leave."""

@@ -206,8 +206,8 @@ class Schema:
                 data[feature.name] = restore_numbers(part[:, 0], feature)
             else:
                 data[feature.name] = restore_levels(part, feature)
-        index = None if like is None else like.index
-        return pd.DataFrame(data, index=index)
+        frame = pd.DataFrame(data)
+        return frame if like is None else frame.set_axis(like.index)
 
     def level_values(self, j: int, row: FloatArray) -> Any:
         """Return the raw value of feature `j` in a canonical row: a number or a level (None when missing)."""

@@ -86,7 +86,7 @@ def as_row(row: Any, columns: Sequence[str]) -> pd.DataFrame:
         if len(repeated):
             raise SchemaError(f"Duplicated entry {repeated[0]!r} in the row: a feature must have one value.")
         frame = pd.DataFrame({str(k): pd.Series([v]) for k, v in row.items()})
-    elif isinstance(row, (np.ndarray, list, tuple)) and np.ndim(row) == 1:  # type: ignore[arg-type]
+    elif _is_flat(row):
         frame = _from_array(np.asarray(row, dtype=object).reshape(1, -1), columns)
     else:
         frame = as_frame(row, columns)
@@ -95,6 +95,13 @@ def as_row(row: Any, columns: Sequence[str]) -> pd.DataFrame:
             f"Expected exactly one row, got {len(frame)}. Pick one (X.iloc[[0]]) or use explain_all for many."
         )
     return frame
+
+
+def _is_flat(row: Any) -> bool:
+    """Whether it is a plain list of values, one per column."""
+    if not isinstance(row, (np.ndarray, list, tuple)) or np.ndim(row) != 1:  # type: ignore[arg-type]
+        return False
+    return not any(isinstance(value, Mapping) for value in row)
 
 
 def align(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

@@ -333,6 +333,7 @@ def _pinned(statement: Statement, u: FloatArray) -> Problem:
     schema = statement.query.schema
     numeric = frozenset(j for j, f in enumerate(schema.features) if isinstance(f, Numeric))
     problem = Problem(replace(statement, margin=0.0), statement.box(), extra_raw=numeric)
+    problem.touch(frozenset(range(len(schema))))  # the pins move features that the model may not look at
     for demand in statement.demands:
         demand.apply(problem)
     for criterion in statement.criteria:

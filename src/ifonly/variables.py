@@ -55,7 +55,7 @@ class Cells:
 
     def nearest(self, value: float) -> FloatArray:
         """Return, per cell, its admissible point nearest to `value`."""
-        return np.clip(value, self.low, self.high)
+        return np.asarray(np.clip(value, self.low, self.high))
 
 
 class Variables:

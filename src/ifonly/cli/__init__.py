@@ -11,6 +11,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -216,6 +217,9 @@ def _explainer(fitted: Any, table: pd.DataFrame, data: Path, options: dict[str, 
     train = table if source == data else files.read_table(source)
     X = files.features(fitted, files.without(train, options["target"], source))
     policy = read_policy(files.read_text(options["policy"])) if options["policy"] else Policy()
+    # A policy written from the whole table also describes the columns that the model does not see.
+    unseen = set(train.columns) - set(X.columns)
+    policy = replace(policy, features={n: f for n, f in policy.features.items() if n not in unseen})
     return Explainer(fitted, X, schema=policy.schema(X), criteria=policy.criteria, solver=options["solver"])
 
 

@@ -29,7 +29,10 @@ __all__ = ["Branch", "Costs", "Criterion", "Demand", "Query", "Relaxation", "num
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """One question: this factual, this model, this training data, this goal."""
+    """One question: this factual, this model, this training data, this goal.
+
+    `exempt` are the features whose change is a consequence of other changes, neither counted nor charged.
+    """
 
     schema: Schema
     factual: FloatArray
@@ -37,6 +40,7 @@ class Query:
     training: Training
     seed: int = 0
     goal: Goal | None = None
+    exempt: frozenset[int] = frozenset()
 
     def value(self, j: int) -> Any:
         """Return the factual's raw value of feature `j`."""
@@ -46,6 +50,12 @@ class Query:
         """Return, per row and feature, whether it differs from the factual."""
         different = (self.factual != U) & ~(np.isnan(self.factual) & np.isnan(U))
         return np.logical_or.reduceat(different, self.schema.starts, axis=1)
+
+    def counted(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Return, per row and feature, whether it is changed and counts as a change."""
+        changed = self.changed(U)
+        changed[:, sorted(self.exempt)] = False
+        return changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +136,10 @@ class Demand:
         box = Box.of(query.schema, query.factual)
         self.narrow(query, box)
         return box.contains(U, 1e-9)
+
+    def refined(self, u: FloatArray) -> Demand | None:  # noqa: ARG002 - for subclasses
+        """Return a demand whose rows are exact at `u`, or None when they are exact everywhere."""
+        return None
 
     def excess(self, problem: Problem) -> Affine | None:  # noqa: ARG002 - for subclasses
         """Return an expression of how far the demand is broken, or None: then it can only be dropped."""
@@ -211,6 +225,9 @@ class Criterion:
     def check(self, query: Query) -> None:
         """Raise `CriterionError` when the criterion is ill-posed for this schema; warn when the factual breaks it."""
 
+    def check_together(self, query: Query, demands: Sequence[Demand]) -> None:
+        """Raise `CriterionError` when the demands of all criteria contradict this one before anything is solved."""
+
     def demands(self, query: Query) -> Sequence[Demand]:  # noqa: ARG002 - for subclasses
         """Return the atomic demands."""
         return ()
@@ -237,6 +254,14 @@ class Criterion:
     def coupled_bound(self, query: Query) -> Costs | None:  # noqa: ARG002 - for subclasses
         """Return separable costs whose largest entry bounds the coupled cost from below, for reduction."""
         return None
+
+    def settle(self, query: Query, U: FloatArray) -> FloatArray:  # noqa: ARG002 - for subclasses
+        """Return the rows with what follows from the rest computed anew, exactly and not by the solver's tolerance."""
+        return U
+
+    def remarks(self, query: Query, U: FloatArray) -> list[str]:  # noqa: ARG002 - for subclasses
+        """Return sentences to be printed below the answers."""
+        return []
 
     def measure(self, query: Query, U: FloatArray) -> dict[str, FloatArray]:  # noqa: ARG002 - for subclasses
         """Return named numbers about each row, in the words of this criterion."""

@@ -60,7 +60,9 @@ class _OnFeature(Demand):
 
     def _found(self, query: Query, u: FloatArray) -> str:
         value = query.schema.level_values(self.feature, u)
-        return number(value) if isinstance(value, float) else str(value)
+        if not isinstance(value, float):
+            return str(value)
+        return number(value, "up" if value > self._interval(query)[1] else "down")
 
     def _amount(self, query: Query, u: FloatArray) -> float:
         if not isinstance(query.schema.features[self.feature], Numeric):

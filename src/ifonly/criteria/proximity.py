@@ -80,6 +80,7 @@ class Proximity(Criterion):
         out = np.ones(len(query.schema))
         for name, value in self.weights.items():
             out[query.schema.index(name)] = value
+        out[sorted(query.exempt)] = 0.0
         return out
 
     def _scales(self, query: Query) -> FloatArray:
@@ -98,7 +99,7 @@ class Proximity(Criterion):
                 if min(feature.lower, hat) < max(feature.upper, hat):
                     raise CriterionError(
                         f"{feature.name!r} is constant in the training data, so a change of it has no scale. Give one: "
-                        f"Proximity(scale={{{feature.name!r}: 1.0}}), or freeze the feature."
+                        f"Proximity(scale={{{feature.name!r}: 1.0}}), or keep to its training range."
                     )
                 scales[j] = 1.0
         return scales

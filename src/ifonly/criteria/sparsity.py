@@ -60,8 +60,8 @@ class Sparsity(Criterion):
         return Costs(none.linear, none.square, np.full(len(query.schema), float(self.price)), none.levels)
 
     def measure(self, query: Query, U: FloatArray) -> dict[str, FloatArray]:
-        """Return the number of changed features."""
-        return {"changed": query.changed(U).sum(axis=1).astype(np.float64)}
+        """Return the number of changed features that count."""
+        return {"changed": query.counted(U).sum(axis=1).astype(np.float64)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +78,11 @@ class _AtMost(Demand):
         problem.mip.row(self._count(problem), upper=float(self.most))
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
-        return np.asarray(query.changed(U).sum(axis=1) <= self.most)
+        return np.asarray(query.counted(U).sum(axis=1) <= self.most)
 
     def excess(self, problem: Problem) -> Affine:
         return self._count(problem)
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
-        needed = int(query.changed(u[None, :]).sum())
+        needed = int(query.counted(u[None, :]).sum())
         return Relaxation(self.text, f"at_most {self.most} -> {needed}", float(needed - self.most))

@@ -1,15 +1,15 @@
 """Univariate curves in a program: chains of polygons that hold the graph and touch it at every breakpoint.
 
-A smooth function has no exact mixed-integer linear form. Between two breakpoints, where its curvature keeps one sign, its
-graph lies in the polygon of its chord and its tangents. With ``p_i = (t_i, f(t_i))``, further vertices ``v_ik`` and
+A smooth function has no exact mixed-integer linear form. Between two breakpoints, where its curvature keeps one sign,
+its graph lies in the polygon of its chord and its tangents. With ``p_i = (t_i, f(t_i))``, further vertices ``v_ik`` and
 
     (s, y) = p_0 + sum_i [e_i (p_{i+1} - p_i) + sum_k g_ik (v_ik - p_i)],
     e_i + sum_k g_ik <= b_{i-1},    b_i <= e_i,    b_i in {0, 1},    b_{-1} = 1,
 
-``b_i`` says that the chain has been walked past breakpoint ``i + 1``. This is the incremental model (Markowitz and Manne
-1957) carried over from segments to polygons; its linear relaxation is the convex hull of the chain (Vielma 2015). It may
-admit a ``y`` off the curve, never exclude one on it, and is exact at the breakpoints, so breakpoints added where a
-solution was refused lead to the optimum. Piecewise-linear functions are held exactly, at their own knots.
+``b_i`` says that the chain has been walked past breakpoint ``i + 1``. This is the incremental model (Markowitz and
+Manne 1957) carried over from segments to polygons; its linear relaxation is the convex hull of the chain (Vielma 2015).
+It may admit a ``y`` off the curve, never exclude one on it, and is exact at the breakpoints, so breakpoints added where
+a solution was refused lead to the optimum. Piecewise-linear functions are held exactly, at their own knots.
 """
 
 from __future__ import annotations
@@ -24,7 +24,18 @@ from scipy.special import expit
 
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 
-__all__ = ["EXP", "EXPM1", "SIGMOID", "SOFTPLUS", "SQUARE", "Bend", "Broken", "Smooth", "chain"]
+__all__ = [
+    "EXP",
+    "EXPM1",
+    "LOG_SIGMOID",
+    "SIGMOID",
+    "SOFTPLUS",
+    "SQUARE",
+    "Bend",
+    "Broken",
+    "Smooth",
+    "chain",
+]
 
 # Errors of a chain below this share of the curve's rise are the solver's own.
 _DUST = 1e-11
@@ -150,7 +161,9 @@ class Broken:
         values = self(knots)
         chosen = [0, len(knots) - 1]
         while len(chosen) < min(pieces + 1, len(knots)):
-            worst = max(((*_farthest(knots, values, i, k), i, k) for i, k in pairwise(chosen)), key=lambda w: w[0])
+            worst = max(
+                ((*_farthest(knots, values, i, k), i, k) for i, k in pairwise(chosen)), key=lambda w: w[0]
+            )
             if worst[0] <= 0.0:
                 break
             chosen = sorted([*chosen, worst[1]])
@@ -191,7 +204,16 @@ def _double(s: FloatArray) -> FloatArray:
     return np.asarray(2.0 * s)
 
 
+def _log_sigmoid(s: FloatArray) -> FloatArray:
+    return np.asarray(-np.logaddexp(0.0, -s))
+
+
+def _log_sigmoid_slope(s: FloatArray) -> FloatArray:
+    return np.asarray(expit(-s))
+
+
 SIGMOID = Smooth(expit, _sigmoid_slope, inflections=(0.0,))
+LOG_SIGMOID = Smooth(_log_sigmoid, _log_sigmoid_slope)
 SOFTPLUS = Smooth(_softplus, expit)
 EXP = Smooth(np.exp, np.exp)
 EXPM1 = Smooth(np.expm1, np.exp)

@@ -107,7 +107,8 @@ class Combination:
         """Return bounds of the scores over a box, and within a budget, by interval arithmetic."""
         lower, upper = score_bounds(self.inner, box, budget)
         up, down = np.maximum(self.weights, 0.0), np.minimum(self.weights, 0.0)
-        return _dot(up, lower) + _dot(down, upper) + self.constant, _dot(up, upper) + _dot(down, lower) + self.constant
+        low = _dot(up, lower) + _dot(down, upper) + self.constant
+        return low, _dot(up, upper) + _dot(down, lower) + self.constant
 
     def refined(self, u: FloatArray) -> Combination | None:
         """Refine the inner form."""
@@ -164,7 +165,7 @@ class Mean:
 
 def _mapped(scores: Sequence[Affine], weights: FloatArray, constant: FloatArray) -> list[Affine]:
     return [
-        Affine.total([*(s * float(w) for s, w in zip(scores, row, strict=True) if w != 0), Affine(constant=float(b))])
+        Affine.total(s * float(w) for s, w in zip(scores, row, strict=True) if w != 0) + float(b)
         for row, b in zip(weights, constant, strict=True)
     ]
 
@@ -208,10 +209,8 @@ def mean(parts: Sequence[Form], weights: FloatArray | None = None) -> Form:
     linear = [p for p in parts if isinstance(p, Linear)]
     trees = [p for p in parts if isinstance(p, Trees)]
     if len(linear) == len(parts):
-        share = w / w.sum()
-        W = sum((s * p.weights for s, p in zip(share, linear, strict=True)), np.zeros_like(linear[0].weights))
-        b = sum((s * p.intercept for s, p in zip(share, linear, strict=True)), np.zeros_like(linear[0].intercept))
-        return Linear(linear[0].schema, W, b)
+        W = np.average([p.weights for p in linear], axis=0, weights=w)
+        return Linear(linear[0].schema, W, np.average([p.intercept for p in linear], axis=0, weights=w))
     if len(trees) == len(parts):
         return _mean_ensemble(trees, w)
     return Mean(Stack(tuple(parts)), w)

@@ -11,12 +11,12 @@ import numpy as np
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
 from ifonly.models import Form, Read
-from ifonly.models.bends import EXP, EXPM1, SIGMOID, SQUARE, Bend, Broken
+from ifonly.models.bends import EXP, EXPM1, LOG_SIGMOID, SIGMOID, SQUARE, Bend, Broken
 from ifonly.models.compose import combine
 from ifonly.models.curves import Curve, Softmax
 from ifonly.models.votes import Votes
 
-__all__ = ["Bent", "Function", "least", "one_score", "probabilities", "values", "votes"]
+__all__ = ["Bent", "Function", "least", "one_score", "probabilities", "shares", "values", "votes"]
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -111,19 +111,28 @@ def probabilities(read: Read, who: str) -> Form:
             return read.form
         if read.link == "softmax" and read.link_forward is None:
             return Softmax(read.form)
+        if read.link == "normalised" and read.link_forward is None:
+            return shares(read.form)
+        curve = read.form if read.link == "shares" and isinstance(read.form, Curve) else None
+        if curve is not None and all(bend is SIGMOID for bend in curve.bends):
+            return shares(curve.inner)
     elif read.rule == "sign":
         p = _second(read)
         if p is not None:
             return combine(p, np.array([[-1.0], [1.0]]), np.array([1.0, 0.0]))
     why = {
         "none": "it has none",
-        "normalised": "they are one-vs-rest sigmoids divided by their sum",
         "shares": "they are divided by their sum",
     }.get(read.link, "their link is not a curve that is known")
     raise UnsupportedModel(
         f"{who} enters by its class probabilities, and {why}, which cannot be added up exactly. Members whose "
         "probabilities can: LogisticRegression, forests, gradient boosting, or CalibratedClassifierCV of two classes."
     )
+
+
+def shares(form: Form) -> Form:
+    """Return sigmoids divided by their sum, which is the softmax of their logarithms."""
+    return Softmax(Curve(form, (LOG_SIGMOID,) * form.n_outputs))
 
 
 def _second(read: Read) -> Form | None:
@@ -164,7 +173,9 @@ def one_score(read: Read, who: str) -> Read:
             "score or with exact probabilities."
         )
     form = combine(read.form, np.array([[0.0, 1.0]]))
-    return Read(form, read.classes, "sign", "identity", 0.5, True, read.piecewise_constant, read.accepts_missing)
+    return Read(
+        form, read.classes, "sign", "identity", 0.5, True, read.piecewise_constant, read.accepts_missing
+    )
 
 
 _BENDS: dict[object, Bend] = {np.exp: EXP, np.expm1: EXPM1, np.square: SQUARE}
@@ -177,7 +188,7 @@ def values(read: Read, who: str) -> Form:
     bend = _BENDS.get(read.link_forward) or getattr(read.link_forward, "bend", None)
     if bend is None:
         raise UnsupportedModel(
-            f"{who} bends its score by a function of unknown curvature, so its prediction cannot be added to others. It "
-            "can be read alone; in a sum, transform its target by log or log1p."
+            f"{who} bends its score by a function of unknown curvature, so its prediction cannot be added to others. "
+            "It can be read alone; in a sum, transform its target by log or log1p."
         )
     return Curve(read.form, (bend,))

@@ -92,14 +92,14 @@ class TreeScan:
             allowed = table.levels[leaves, schema.slice(j)]
             known = parts.any(axis=1)
             code = parts.argmax(axis=1)
-            return np.where(known[:, None], allowed[:, code].T, table.when_missing[leaves, j][None, :])
+            return np.asarray(np.where(known[:, None], allowed[:, code].T, table.when_missing[leaves, j][None, :]))
         x = parts[:, 0]
         position = np.searchsorted(self.trees.cuts()[j], x, side="left")[:, None]
-        found = (position > table.low[leaves, j]) & (position <= table.high[leaves, j])
+        found: BoolArray = np.asarray((position > table.low[leaves, j]) & (position <= table.high[leaves, j]))
         missing = np.isnan(x)
         if missing.any():
             found[missing] = table.when_missing[leaves, j]
-        return np.asarray(found)
+        return found
 
     def along(self, j: int, parts: FloatArray) -> FloatArray:
         """Return the functions when only feature `j` changes, shape (values, functions)."""

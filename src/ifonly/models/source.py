@@ -23,6 +23,8 @@ from ifonly.schema import Numeric, Schema
 
 __all__ = ["Column", "Source", "Split"]
 
+_NARROW, _WIDE = 1e-14, 1e-6  # relative rooms around an affine guess of a cut
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -44,6 +46,8 @@ class Column:
         Whether the column holds raw category labels that still need an encoder.
     identity
         Whether the column is a raw feature that no transformer has touched.
+    branch
+        The part of the preprocessing that makes this column alone, and the column's place in it, when there is one.
     steps
         What a binned column adds to ``constant + weights @ u``: (feature, cut) -> weight of ``[x_feature <= cut]``.
     """
@@ -57,6 +61,7 @@ class Column:
     labels: bool = False
     identity: bool = False
     steps: Mapping[tuple[int, float], float] = field(default_factory=dict)
+    branch: tuple[Callable[[FloatArray], Any], int] | None = None
 
     def scaled(self, factor: float, shift: float) -> Column:
         """Return ``factor * column + shift``."""
@@ -138,8 +143,9 @@ class Source:
         return np.asarray(Z, dtype=np.float64)
 
     def values(self, U: FloatArray, column: int) -> FloatArray:
-        """Return one column of `evaluate` as floats; the others need not be numbers."""
-        return _column(self.evaluate(U), column)
+        """Return one column of `evaluate` as floats; the others need not be numbers, nor be computed."""
+        branch = self.columns[column].branch
+        return _column(self.evaluate(U), column) if branch is None else _column(branch[0](U), branch[1])
 
     @cached_property
     def _received_missing(self) -> dict[int, Any]:
@@ -280,7 +286,7 @@ class Source:
         low, high = np.full(len(thresholds), first), np.full(len(thresholds), last)
         at_low, at_high = holds(low), holds(high)
         swap = ~at_low & at_high
-        low, high = self._bracket(c, j, thresholds, holds, swap, low, high)
+        low, high = self._bracket(c, j, _last_below(below, thresholds), holds, swap, low, high)
         cut = self._bisect(j, holds, swap, low, high)
         absent = np.full(len(thresholds), self.when_missing(j, column))
         missing = _answers(below, absent, thresholds)
@@ -321,23 +327,28 @@ class Source:
         self,
         c: Column,
         j: int,
-        thresholds: FloatArray,
+        last: FloatArray,
         holds: Callable[[FloatArray], npt.NDArray[np.bool_]],
         swap: npt.NDArray[np.bool_],
         low: FloatArray,
         high: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
-        """Return a narrower bracket around the affine guess of each cut, where the predicate confirms it."""
+        """Return a narrower bracket around the affine guess of each cut, where the predicate confirms it.
+
+        `last` is the last value of the column for which each comparison holds; the guess is off by rounding only.
+        """
         slope = 0.0 if c.weights is None else float(c.weights[self.schema.starts[j]])
         if slope == 0.0:
             return low, high
-        others = c.constant
-        guess = np.clip((thresholds - others) / slope, low, high)
-        room = 1e-6 * np.maximum(np.abs(guess), np.abs(thresholds / slope)) + 1e-12
-        near_low, near_high = np.maximum(guess - room, low), np.minimum(guess + room, high)
-        keeps_low = holds(near_low) != swap
-        keeps_high = holds(near_high) == swap
-        return np.where(keeps_low, near_low, low), np.where(keeps_high, near_high, high)
+        guess = np.clip((last - c.constant) / slope, low, high)
+        size = np.maximum(np.abs(guess), np.abs(last / slope)) + abs(c.constant / slope)
+        for room in (_NARROW * size, _WIDE * size + 1e-12):
+            near_low, near_high = np.maximum(guess - room, low), np.minimum(guess + room, high)
+            low = np.where(holds(near_low) != swap, np.maximum(low, near_low), low)
+            high = np.where(holds(near_high) == swap, np.minimum(high, near_high), high)
+            if bool((high - low <= 2.0 * room).all()):
+                break
+        return low, high
 
     def _as_stored(self, j: int, x: FloatArray) -> FloatArray:
         """Return values as the user's column dtype stores them."""
@@ -364,6 +375,22 @@ class Source:
             low, high = max(low, float(kept.min)), min(high, float(kept.max))
         defined = np.isfinite(z(np.array([low, high])))
         return (low if defined[0] else feature.lower), (high if defined[1] else feature.upper)
+
+
+def _last_below(
+    below: Callable[[FloatArray, FloatArray], npt.NDArray[np.bool_]], thresholds: FloatArray
+) -> FloatArray:
+    """Return the last float for which each comparison holds, by bisection near the threshold itself."""
+    room = 1e-6 * np.abs(thresholds) + 1e-30
+    low, high = thresholds - room, thresholds + room
+    if not (below(low, thresholds).all() and not below(high, thresholds).any()):
+        return thresholds
+    left, right = _ordered(low), _ordered(high)
+    while bool((right > left + 1).any()):
+        middle = (left & right) + ((left ^ right) >> 1)
+        true_side = below(_unordered(middle), thresholds)
+        left, right = np.where(true_side, middle, left), np.where(true_side, right, middle)
+    return _unordered(left)
 
 
 def _column(Z: Any, column: int) -> FloatArray:

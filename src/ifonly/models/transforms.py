@@ -46,7 +46,9 @@ def apply_transformer(transformer: Any, source: Source) -> Source:
 
 
 def through(transformer: Any, source: Source, columns: Sequence[Column]) -> Source:
-    """Return a source whose values pass through `transformer`, with the given symbolic columns."""
-    return replace(
-        source, columns=tuple(columns), evaluate=lambda U: transformer.transform(source.evaluate(U))
-    )
+    """Return a source whose values pass through `transformer`, with the given symbolic columns.
+
+    A ColumnTransformer (it has `transformers_`) keeps its columns' branches; any other step comes after them.
+    """
+    kept = columns if hasattr(transformer, "transformers_") else [replace(c, branch=None) for c in columns]
+    return replace(source, columns=tuple(kept), evaluate=lambda U: transformer.transform(source.evaluate(U)))

@@ -85,14 +85,26 @@ class Solution:
     bound: float = -np.inf
     pool: tuple[tuple[float, FloatArray], ...] = ()
     interrupted: bool = False
+    solver: str = ""
 
 
 class Backend(Protocol):
     """A solver."""
 
-    name: str
-    label: str
-    capabilities: frozenset[Capability]
+    @property
+    def name(self) -> str:
+        """What `solver=` calls it."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What it takes as it is."""
+        ...
 
     def available(self) -> bool:
         """Whether it can be imported here; never takes a licence."""
@@ -129,14 +141,17 @@ def available_solvers() -> list[str]:
 
 
 def find_solver(name: str) -> Backend:
-    """Return a backend by name; "auto" is HiGHS, which is always there."""
+    """Return a backend by name; "auto" picks one per program (see `ifonly.solvers.auto`)."""
+    if name == "auto":
+        from ifonly.solvers.auto import Auto  # noqa: PLC0415 - it imports this module
+
+        return Auto()
     known = known_solvers()
-    wanted = "highs" if name == "auto" else name
-    if wanted not in known:
+    if name not in known:
         raise SolverMissing(
             f"Unknown solver {name!r}.{did_you_mean(name, known)} Known: auto, {', '.join(sorted(known))}."
         )
-    backend = known[wanted]
+    backend = known[name]
     if not backend.available():
         raise SolverMissing(
             f"The solver {name!r} is not installed here. Install it with: pip install 'ifonly[{name}]', or use "

@@ -91,7 +91,7 @@ def _load(program: MipArrays, limits: Limits) -> Any:
     if program.integer.any():
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
         lp.integrality_ = [kinds[int(i)] for i in program.integer]
-    highs = highspy.Highs()
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     options: dict[str, object] = {
         "output_flag": False,
         "threads": 1,

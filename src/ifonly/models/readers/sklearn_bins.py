@@ -54,14 +54,14 @@ def _indicators(codes: Source, n: int) -> list[Column]:
     if len(column.features) > 1 or not column.monotone:
         names = ", ".join(repr(codes.schema.names[j]) for j in sorted(column.features))
         raise UnsupportedModel(
-            f"{codes.where}KBinsDiscretizer bins column {column.name!r}, which mixes {names} ({column.why}). Bin single "
-            "columns, before they are mixed."
+            f"{codes.where}KBinsDiscretizer bins column {column.name!r}, which mixes {names} ({column.why}). Bin "
+            "single columns, before they are mixed."
         )
     zero = np.zeros(width)
     if not column.features or not isinstance(codes.schema.features[min(column.features)], Numeric):
         return [_table(codes, column, k) for k in range(n)]
     (j,) = column.features
-    below = codes.splits(0, np.arange(n - 1) + 0.5, np.less_equal)
+    below = codes.splits(0, np.arange(n - 1, dtype=np.float64) + 0.5, np.less_equal)
     out = []
     for k in range(n):
         constant, steps = 0.0, dict[tuple[int, float], float]()
@@ -76,7 +76,9 @@ def _indicators(codes: Source, n: int) -> list[Column]:
                 steps[j, below[edge].cut] = steps.get((j, below[edge].cut), 0.0) + turn
         ends = k in (0, n - 1)
         why = "stepped by KBinsDiscretizer" + ("" if ends else "; encode='ordinal' would be monotone")
-        out.append(Column(f"{column.name} bin {k}", frozenset({j}), zero, constant, why, monotone=ends, steps=steps))
+        out.append(
+            Column(f"{column.name} bin {k}", frozenset({j}), zero, constant, why, monotone=ends, steps=steps)
+        )
     return out
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
-from ifonly.models import Form, Read, read_estimator, reads
+from ifonly.models import Form, Link, Read, read_estimator, reads
 from ifonly.models.compose import combine, mean, stack
 from ifonly.models.linear import Linear
 from ifonly.models.outcomes import least, one_score, probabilities, values, votes
@@ -122,7 +122,7 @@ def majority(ballots: Sequence[Form], weights: FloatArray) -> Form:
     """
     n = ballots[0].n_outputs
     W = np.hstack([w * np.eye(n) for w in weights])
-    return combine(stack(ballots), W, -_least_difference(weights) / (2 * n) * np.arange(n))
+    return combine(stack(ballots), W, -_least_difference(weights) / (2 * n) * np.arange(n, dtype=np.float64))
 
 
 def _least_difference(weights: FloatArray) -> float:
@@ -195,11 +195,12 @@ def read_one_vs_rest(estimator: Any, source: Source) -> Read:
         for member, read in zip(estimator.estimators_, members, strict=True)
     ]
     likely = all(read.link == "sigmoid" and read.link_forward is None for read in members)
+    link: Link = "normalised" if likely and hasattr(estimator, "predict_proba") else "none"
     return Read(
         stack(columns),
         classes,
         "argmax",
-        "shares" if not scored else "normalised" if likely and hasattr(estimator, "predict_proba") else "none",
+        link if scored else "shares",
         piecewise_constant=all(read.piecewise_constant for read in members),
         accepts_missing=all(read.accepts_missing for read in members),
     )
@@ -218,7 +219,8 @@ def read_stacking(estimator: Any, source: Source) -> Read:
         missing.append(read.accepts_missing)
     said = stack(parts)
     final, kind = estimator.final_estimator_, type(estimator.final_estimator_).__name__
-    read = read_estimator(final, _seen_by_final(said.n_outputs, source, estimator.passthrough).within("final"))
+    seen = _seen_by_final(said.n_outputs, source, estimator.passthrough)
+    read = read_estimator(final, seen.within("final estimator"))
     if not isinstance(read.form, Linear):
         raise UnsupportedModel(
             f"{source.where}{type(estimator).__name__} with final estimator {kind}: only a linear one, such as "

@@ -11,6 +11,7 @@ from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
 from ifonly.models import Read, reads
 from ifonly.models.assemble import RawTree, assemble
+from ifonly.models.readers.sklearn_compose import average_of_members
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.readers.sklearn_trees import raw_tree, takes_missing
 from ifonly.models.source import Source
@@ -102,6 +103,8 @@ def read_bagging_regressor(estimator: Any, source: Source) -> Read:
 def _bagging(
     estimator: Any, source: Source, value: Callable[[Any], FloatArray], n: int, classes: tuple[Any, ...]
 ) -> Read:
+    if not any(hasattr(member, "tree_") for member in estimator.estimators_):
+        return average_of_members(estimator, source)
     _only_trees(estimator, source)
     members = zip(estimator.estimators_, estimator.estimators_features_, strict=True)
     trees = [raw_tree(m.tree_, value(m), columns) for m, columns in members]

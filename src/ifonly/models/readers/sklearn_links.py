@@ -6,15 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
 from ifonly.models import Form, Read, read_estimator, reads
 from ifonly.models.bends import EXP, EXPM1, SIGMOID, SQUARE, Bend, Broken
 from ifonly.models.compose import combine, mean
-from ifonly.models.curves import Curve
-from ifonly.models.outcomes import Bent, Function, least
+from ifonly.models.curves import Curve, Softmax
+from ifonly.models.outcomes import Bent, Function, least, shares
 from ifonly.models.readers.sklearn_compose import response
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.source import Source
@@ -37,8 +36,7 @@ def read_calibrated(estimator: Any, source: Source) -> Read:
     if len(folds) == 1:
         read = folds[0].alone()
         return replace(read, classes=classes, piecewise_constant=steady, accepts_missing=missing)
-    both = np.array([[-1.0], [1.0]]), np.array([1.0, 0.0])
-    form = mean([combine(f.second(), *both) for f in folds])
+    form = mean([f.probabilities() for f in folds])
     return Read(form, classes, "argmax", "identity", piecewise_constant=steady, accepts_missing=missing)
 
 
@@ -49,7 +47,7 @@ class _Fold:
         self.calibrators, self.method, self.classes = fold.calibrators, fold.method, classes
         self.where = f"{source.where}CalibratedClassifierCV"
         self.read = read_estimator(fold.estimator, source)
-        if labels_of(fold.estimator) != classes:
+        if len(fold.estimator.classes_) != len(classes):
             raise UnsupportedModel(
                 f"{self.where} has a fold whose classifier has not seen every class. Use a stratified cv with fewer "
                 "folds, or ensemble=False."
@@ -68,20 +66,28 @@ class _Fold:
         inner = combine(self.scores, np.diag([a for a, _, _ in bent]), np.array([b for _, b, _ in bent]))
         return Read(Curve(inner, tuple(bend for _, _, bend in bent)), self.classes, "argmax", "shares")
 
-    def second(self) -> Form:
-        """Return the form of the second class's probability, to be averaged over folds."""
-        if len(self.classes) > 2:
-            raise UnsupportedModel(
-                f"{self.where} averages over {len(self.classes)} classes that each fold has divided by their sum, which "
-                "is not exact in a program. Fit it with ensemble=False, which calibrates one classifier."
-            )
+    def probabilities(self) -> Form:
+        """Return the form of the probabilities, to be averaged over folds."""
+        n = len(self.classes)
         if self.method == "temperature" and self.response == "predict_proba":
             raise UnsupportedModel(
                 f"{self.where} with method='temperature' averages powers of probabilities over its folds. Use "
-                "method='sigmoid' or 'isotonic', or ensemble=False."
+                "method='sigmoid', or ensemble=False."
             )
-        a, b, bend = self._bent(0)
-        return Curve(combine(self.scores, np.array([[a]]), np.array([b])), (bend,))
+        if n == 2:
+            a, b, bend = self._bent(0)
+            p = Curve(combine(self.scores, np.array([[a]]), np.array([b])), (bend,))
+            return combine(p, np.array([[-1.0], [1.0]]), np.array([1.0, 0.0]))
+        if self.method == "isotonic":
+            raise UnsupportedModel(
+                f"{self.where} with method='isotonic' divides the steps of {n} classes by their sum, and averages that "
+                "over folds: not exact in a program. Use method='sigmoid', or ensemble=False."
+            )
+        bent = [self._bent(k) for k in range(n)]
+        inner = combine(self.scores, np.diag([a for a, _, _ in bent]), np.array([b for _, b, _ in bent]))
+        if self.method == "temperature":
+            return Softmax(combine(self.scores, float(self.calibrators[0].beta_) * np.eye(n)))
+        return shares(inner)
 
     def _bent(self, k: int) -> tuple[float, float, Bend]:
         """Return ``a, b, f`` with which calibrator `k` gives ``f(a s + b)``."""
@@ -96,8 +102,7 @@ class _Fold:
 
     def _threshold(self) -> Read:
         if self.method == "temperature" and self.response == "predict_proba":
-            beta = float(self.calibrators[0].beta_)
-            return self._by(Bent(lambda p: expit(beta * _logit(p)), classes=True))
+            return self._by(Bent(self._cooled_second, classes=True))
         a, b, bend = self._bent(0)
         form = combine(self.scores, np.array([[a]]), np.array([b]))
         if bend is SIGMOID:
@@ -122,24 +127,22 @@ class _Fold:
         """Softmax of scores, or of logarithms of probabilities, whose order is that of the probabilities."""
         beta = float(self.calibrators[0].beta_)
         if self.response == "decision_function":
-            return Read(combine(self.scores, beta * np.eye(len(self.classes))), self.classes, "argmax", "softmax")
+            cooled = combine(self.scores, beta * np.eye(len(self.classes)))
+            return Read(cooled, self.classes, "argmax", "softmax")
+        return Read(
+            self.scores, self.classes, "argmax", "normalised", link_forward=self.calibrators[0].predict
+        )
 
-        def powers(p: FloatArray) -> FloatArray:
-            raised = (p + np.finfo(np.float64).eps) ** beta
-            return np.asarray(raised / raised.sum(axis=1, keepdims=True))
-
-        return Read(self.scores, self.classes, "argmax", "normalised", link_forward=powers)
-
-
-def _logit(p: FloatArray) -> FloatArray:
-    """Return the difference of logarithms that scikit-learn makes of probabilities."""
-    eps = np.finfo(np.float64).eps
-    return np.asarray(np.log(np.clip(p, 0.0, 1.0) + eps) - np.log(np.clip(1.0 - p, 0.0, 1.0) + eps))
+    def _cooled_second(self, p: FloatArray) -> FloatArray:
+        """Return the second class's probability from its uncalibrated one, by the calibrator itself."""
+        inside = np.clip(p, 0.0, 1.0)
+        return np.asarray(self.calibrators[0].predict(np.column_stack([1.0 - inside, inside])))[:, 1]
 
 
 # -- transformed targets ---------------------------------------------------------------------------------------------
 _INCREASING: dict[str, Bend | None] = {
-    **dict.fromkeys(("exp2", "sinh", "arcsinh", "cbrt", "sqrt", "log", "log1p", "log2", "log10", "expit", "tanh"), None),
+    **dict.fromkeys(("log", "log1p", "log2", "log10", "sqrt", "cbrt", "exp2"), None),
+    **dict.fromkeys(("sinh", "arcsinh", "tanh", "expit"), None),
     "exp": EXP,
     "expm1": EXPM1,
 }
@@ -180,8 +183,8 @@ def read_transformed_target(estimator: Any, source: Source) -> Read:
     if kind in _MONOTONE:
         return _linked(read, back, None, source)
     raise UnsupportedModel(
-        f"{source.where}TransformedTargetRegressor with transformer {kind}. Targets can be taken back through a scaler, "
-        "PowerTransformer, QuantileTransformer, or a NumPy function such as inverse_func=np.exp."
+        f"{source.where}TransformedTargetRegressor with transformer {kind}. Targets can be taken back through a "
+        "scaler, PowerTransformer, QuantileTransformer, or a NumPy function such as inverse_func=np.exp."
     )
 
 

@@ -48,9 +48,9 @@ def transform_columns(transformer: Any, source: Source) -> Sequence[Column]:
         if (isinstance(part, str) and part == "drop") or not picked:
             continue  # a part without columns is never fitted
         inner = _select(source, picked, transformer, _positions(selected, names)).within(name)
-        inner_columns = apply_transformer(part, inner).columns
-        for i, column in zip(range(place.start, place.stop), inner_columns, strict=True):
-            out[i] = column
+        after = apply_transformer(part, inner)
+        for k, (i, column) in enumerate(zip(range(place.start, place.stop), after.columns, strict=True)):
+            out[i] = replace(column, branch=(after.evaluate, k))
     return [c for c in out if c is not None]
 
 

@@ -21,8 +21,11 @@ from ifonly.models.source import Source
 
 __all__ = ["read_booster"]
 
-_LOGISTIC = frozenset({"binary:logistic", "reg:logistic", "binary:logitraw"})
+# The largest score whose sigmoid is not above one half in float32, in which XGBoost compares.
+_LAST_SCORE_OF_HALF = 1.5 * 2.0**-24
+_LOGISTIC = frozenset({"binary:logistic", "reg:logistic"})
 _LOG = frozenset({"count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"})
+_OTHER = frozenset({"binary:hinge", "binary:logitraw", "multi:softmax", "multi:softprob"})
 _PLAIN = frozenset(
     {
         "reg:squarederror",
@@ -77,6 +80,7 @@ def read_booster(
     base = _base(model, objective, source)
     if model["gradient_booster"]["name"] == "gblinear":
         form: Form = _linear(model, base, source)
+        _confirmed(form, booster, source, None, missing)
         return _finish(form, objective, classes, source, piecewise=False, missing=False)
     inner = coded(source, _categories(model), unknown_is_missing=False)
     trees = _trees(model, len(base), rounds, source)
@@ -85,6 +89,7 @@ def read_booster(
         after = float(np.nextafter(np.float32(missing), np.float32(np.inf)))
         trees = [with_hole(t, value, value, value, after, float32_below) for t in trees]
     form = assemble(inner, trees, base, float32_below, dtype=np.float32)
+    _confirmed(form, booster, source, rounds, missing)
     return _finish(form, objective, classes, source, piecewise=True, missing=bool(inner.may_miss(True)))
 
 
@@ -103,8 +108,8 @@ def _finish(
     if objective.startswith("multi:") and form.n_outputs == len(classes) > 2:
         return read(classes, "argmax", "softmax")
     if form.n_outputs == 1 and len(classes) == 2:
-        if objective in ("binary:logistic", "reg:logistic"):
-            return read(classes, "sign", "sigmoid", threshold=_least_score_of_half() if piecewise else 0.0)
+        if objective in _LOGISTIC:
+            return read(classes, "sign", "sigmoid", threshold=_LAST_SCORE_OF_HALF if piecewise else 0.0)
         if objective == "binary:hinge":
             return read(classes, "sign")
         if objective == "binary:logitraw":
@@ -120,7 +125,7 @@ def _regression(read: Callable[..., Read], objective: str, source: Source) -> Re
         return read()
     if objective in _LOG:
         return read(link_forward=np.exp, link_inverse=lambda v: float(np.log(v)) if v > 0 else -np.inf)
-    if objective in ("reg:logistic", "binary:logistic"):
+    if objective in _LOGISTIC:
         return read(link_forward=_expit, link_inverse=_logit)
     raise UnsupportedModel(
         f"{source.where}the XGBoost objective {objective!r} cannot be read. Supported for regression: "
@@ -136,19 +141,10 @@ def _logit(p: float) -> float:
     return -np.inf if p <= 0 else np.inf if p >= 1 else float(np.log(p) - np.log1p(-p))
 
 
-def _least_score_of_half() -> float:
-    """Return the largest score whose sigmoid, in XGBoost's float32, is not above one half."""
-    score = np.float32(0.0)
-    one = np.float32(1.0)
-    while one / (one + np.exp(-np.nextafter(score, one)) + np.float32(1e-16)) <= np.float32(0.5):
-        score = np.nextafter(score, one) if score > 1e-8 else np.float32(1e-8) + score
-    return float(score)
-
-
 # -- the JSON model -------------------------------------------------------------------------------------------------
 def _base(model: Any, objective: str, source: Source) -> FloatArray:
     """Return the scores that boosting starts from; the file holds them as predictions."""
-    if objective not in _LOGISTIC | _LOG | _PLAIN | {"binary:hinge", "multi:softmax", "multi:softprob"}:
+    if objective not in _LOGISTIC | _LOG | _PLAIN | _OTHER:
         raise UnsupportedModel(
             f"{source.where}the XGBoost objective {objective!r} is not known, so neither is what its base score means."
         )
@@ -157,10 +153,12 @@ def _base(model: Any, objective: str, source: Source) -> FloatArray:
     given = np.atleast_1d(np.array(json.loads(text.lower()), dtype=np.float32))
     outputs = max(int(parameters["num_class"]), int(parameters.get("num_target", 1)), 1)
     base = np.broadcast_to(given, (outputs,)).astype(np.float32)
+    # XGBoost's logarithm is right to the last digit of float32, NumPy's is not; the one in float64 is, once rounded.
     if objective in _LOGISTIC:
-        base = -np.log(np.float32(1.0) / base - np.float32(1.0))
+        odds = (np.float32(1.0) / base - np.float32(1.0)).astype(np.float64)
+        base = -np.log(odds).astype(np.float32)
     elif objective in _LOG:
-        base = np.log(base)
+        base = np.log(base.astype(np.float64)).astype(np.float32)
     return base.astype(np.float64)
 
 
@@ -231,7 +229,23 @@ def _categories(model: Any) -> dict[int, list[Any]]:
 
 
 def _linear(model: Any, base: FloatArray, source: Source) -> Linear:
-    """A linear booster: one row of weights per feature, and the biases last."""
+    """A linear booster: one row of weights per feature, and the biases last; all start from the first base score."""
     weights = np.array(model["gradient_booster"]["model"]["weights"], dtype=np.float64)
     table = weights.reshape(-1, len(base))
-    return Linear(source.schema, *source.linear(table[:-1].T, table[-1] + base, "XGBoost's gblinear"))
+    return Linear(source.schema, *source.linear(table[:-1].T, table[-1] + base[0], "XGBoost's gblinear"))
+
+
+def _confirmed(form: Form, booster: Any, source: Source, rounds: int | None, missing: float) -> None:
+    """Compare one row with the booster itself: what a file's numbers mean has changed between versions."""
+    import xgboost  # noqa: PLC0415 - an optional framework
+
+    data = xgboost.DMatrix(source.evaluate(source.base[None, :]), missing=missing, enable_categorical=True)
+    own = booster.predict(
+        data, output_margin=True, iteration_range=(0, rounds or 0), validate_features=False
+    ).reshape(-1)
+    ours = form(source.base[None, :])[0]
+    if np.abs(own - ours).max() > 1e-4 * max(1.0, float(np.abs(own).max())):
+        raise UnsupportedModel(
+            f"{source.where}the XGBoost model gives {own.tolist()} where its file says {ours.tolist()}: a version "
+            f"({xgboost.__version__}) whose files mean something else. Please report this."
+        )

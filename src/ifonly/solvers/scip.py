@@ -1,0 +1,141 @@
+"""SCIP (Bolusani et al. 2024) through PySCIPOpt: optional, takes convex squares as they are."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ifonly.mip import Affine, FloatArray, MipArrays
+from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status
+
+__all__ = ["BACKEND", "Scip"]
+
+_FEASIBILITY = 1e-9
+
+
+@dataclass(frozen=True)
+class Scip:
+    """The SCIP backend: mixed-integer programs with convex squares in the objective."""
+
+    name: str = "scip"
+    label: str = "SCIP"
+    capabilities: frozenset[Capability] = frozenset({Capability.SQUARES})
+
+    def available(self) -> bool:
+        """Whether pyscipopt is there."""
+        return importlib.util.find_spec("pyscipopt") is not None
+
+    def version(self) -> str:
+        """Return PySCIPOpt's version."""
+        return importlib.metadata.version("pyscipopt") if self.available() else ""
+
+    def solve(
+        self,
+        program: MipArrays,
+        limits: Limits,
+        start: FloatArray | None = None,
+        on_incumbent: IncumbentHook | None = None,
+    ) -> Solution:
+        """Solve; incumbents are told once the solve has ended."""
+        del start
+        model, variables = _load(program, limits)
+        model.optimize()
+        answer = _answer(model, variables, program)
+        if on_incumbent is not None:
+            for objective, values in answer.pool:
+                on_incumbent(objective, answer.bound, values)
+        return answer
+
+
+BACKEND = Scip()
+
+
+def _load(program: MipArrays, limits: Limits) -> tuple[Any, list[Any]]:
+    import pyscipopt  # noqa: PLC0415 - imported only when something is solved
+
+    model = pyscipopt.Model()
+    model.hideOutput()
+    model.setParam("limits/time", max(float(limits.seconds), 0.0))
+    model.setParam("limits/absgap", max(0.5 * limits.gap, 1e-12))
+    model.setParam("limits/gap", 0.0)
+    model.setParam("numerics/feastol", _FEASIBILITY)
+    model.setParam("randomization/randomseedshift", int(limits.seed))
+    model.setParam("misc/catchctrlc", False)
+    variables = [
+        model.addVar(
+            vtype="I" if whole else "C",
+            lb=None if np.isneginf(low) else float(low),
+            ub=None if np.isposinf(high) else float(high),
+        )
+        for low, high, whole in zip(program.lower, program.upper, program.integer, strict=True)
+    ]
+    _add_rows(model, variables, program)
+    _set_objective(model, variables, program)
+    if np.isfinite(limits.cutoff):
+        model.setObjlimit(float(limits.cutoff))
+    return model, variables
+
+
+def _add_rows(model: Any, variables: list[Any], program: MipArrays) -> None:
+    import pyscipopt  # noqa: PLC0415 - imported only when something is solved
+
+    A = program.matrix
+    for i in range(program.n_rows):
+        part = slice(A.indptr[i], A.indptr[i + 1])
+        low, high = float(program.row_lower[i]), float(program.row_upper[i])
+        if part.start == part.stop:
+            if low > _FEASIBILITY or high < -_FEASIBILITY:
+                never = model.addVar(vtype="C", lb=0.0, ub=0.0)
+                model.addCons(never >= 1.0)
+            continue
+        terms = (float(a) * variables[j] for j, a in zip(A.indices[part], A.data[part], strict=True))
+        row = pyscipopt.quicksum(terms)
+        if low == high:
+            model.addCons(row == low)
+            continue
+        if np.isfinite(low):
+            model.addCons(row >= low)
+        if np.isfinite(high):
+            model.addCons(row <= high)
+
+
+def _set_objective(model: Any, variables: list[Any], program: MipArrays) -> None:
+    import pyscipopt  # noqa: PLC0415 - imported only when something is solved
+
+    parts = [float(c) * v for c, v in zip(program.cost, variables, strict=True) if c != 0.0]
+    for square in program.squares:
+        height = model.addVar(vtype="C", lb=0.0, ub=None)
+        inner = model.addVar(vtype="C", lb=None, ub=None)
+        model.addCons(inner == _expression(square.inner, variables))
+        model.addCons(height >= inner * inner)
+        parts.append(float(square.weight) * height)
+    model.setObjective(pyscipopt.quicksum(parts) + float(program.offset), "minimize")
+
+
+def _expression(affine: Affine, variables: list[Any]) -> Any:
+    import pyscipopt  # noqa: PLC0415 - imported only when something is solved
+
+    terms = (float(a) * variables[j] for j, a in zip(affine.columns, affine.values, strict=True))
+    return pyscipopt.quicksum(terms) + float(affine.constant)
+
+
+def _answer(model: Any, variables: list[Any], program: MipArrays) -> Solution:
+    ended = model.getStatus()
+    if ended in ("infeasible", "inforunbd"):
+        return Solution(Status.INFEASIBLE, bound=np.inf)
+    points = [np.array([s[v] for v in variables]) for s in model.getSols()]
+    pool = sorted(((program.objective(p), p) for p in points), key=lambda pair: pair[0])
+    bound = float(model.getDualbound())
+    interrupted = ended == "userinterrupt"
+    if not pool:
+        status = Status.OUT_OF_TIME if ended == "timelimit" else Status.INTERRUPTED if interrupted else Status.FAILED
+        return Solution(status, bound=bound, interrupted=interrupted)
+    objective, values = pool[0]
+    best_last = tuple(reversed(pool))
+    if ended in ("optimal", "gaplimit"):
+        return Solution(Status.OPTIMAL, values, objective, min(bound, objective), best_last)
+    return Solution(Status.FEASIBLE, values, objective, min(bound, objective), best_last, interrupted=interrupted)
