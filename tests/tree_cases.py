@@ -49,7 +49,7 @@ def opened(estimator: Any, frame: pd.DataFrame, schema: Schema | None = None) ->
 def neighbours(thresholds: np.ndarray) -> np.ndarray:
     """Each threshold, and the floats next to it, in double and in single precision."""
     t = np.asarray(thresholds, dtype=np.float64)
-    t = t[np.isfinite(t)]
+    t = t[np.abs(t) < 1e30]  # a threshold that everything is below has no neighbours
     single = t.astype(np.float32)
     below, above = np.nextafter(single, np.float32(-np.inf)), np.nextafter(single, np.float32(np.inf))
     halves = [(single.astype(np.float64) + other.astype(np.float64)) / 2 for other in (below, above)]

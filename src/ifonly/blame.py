@@ -93,8 +93,8 @@ def _together(court: _Court, demand: Demand, others: Sequence[Demand]) -> Relaxa
     dropped = [demand]
     rest = list(others)
     while not court.possible(rest):
-        clash = court.conflict(rest)
-        if len(clash) <= 1:
+        clash = [d for d in court.conflict(rest) if not isinstance(d, Goal)]
+        if not clash:
             return None
         dropped.append(clash[-1])
         rest = [d for d in rest if d is not clash[-1]]

@@ -14,6 +14,7 @@ from ifonly.errors import SolverFailed
 from ifonly.events import Built, Incumbent, OnEvent
 from ifonly.incumbents import Incumbents
 from ifonly.mip import FloatArray
+from ifonly.models.network import Network
 from ifonly.problem import Problem, Statement, build
 from ifonly.reduce import Reducer
 from ifonly.solvers import Backend, Limits, Status
@@ -25,6 +26,7 @@ _BRANCH_DUST = 1e-12
 _TIE = 1e-12
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds
 _LARGE = 800  # open leaves that make a better incumbent worth its time
+_SHALLOW = 0.5  # share of the budget at which a network is tried first: its units are decided more often there
 _DEAR = 0.34  # share of what is left that makes a feature worth a split
 
 
@@ -201,8 +203,21 @@ class _Search:
 
     # -- solving ------------------------------------------------------------------------------------------------
     def _solve(self, box: Box) -> None:
-        problem = build(self.statement, box)
-        limits = replace(self.limits, cutoff=self.budget).within(self.deadline - time.perf_counter())
+        if self._is_network and np.isfinite(self.budget):
+            lower = self.budget * _SHALLOW
+            if self._solve_within(self.reducer.within(box, lower), lower):
+                return
+        self._solve_within(box, self.budget)
+
+    def _solve_within(self, box: Box, budget: float) -> bool:
+        """Solve a box for answers up to a budget; say whether one was found (then nothing cheaper is left in it)."""
+        if box.empty() is not None:
+            return False
+        statement = self.reducer.for_budget(box, budget)
+        problem = build(statement, box)
+        if statement is not self.statement:
+            problem.mip.limit_objective(budget)
+        limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
         found = run(problem, self.backend, limits, self.on_event)
         for u in (*found.pool, *(() if found.u is None else (found.u,))):
             self.incumbents.accept(u)
@@ -214,6 +229,11 @@ class _Search:
             self.open_bound = min(self.open_bound, max(found.bound, least))
         self.interrupted |= found.interrupted
         self.solver = found.solver
+        return found.status is Status.OPTIMAL and found.u is not None
+
+    @property
+    def _is_network(self) -> bool:
+        return isinstance(self.statement.form, Network)
 
 
 def run(problem: Problem, backend: Backend, limits: Limits, on_event: OnEvent | None = None) -> Found:

@@ -209,10 +209,12 @@ def restore_levels(part: FloatArray, feature: Categorical) -> Any:
     """Return 0/1 entries as levels in the dtype of the feature's column; no level at all is a missing value."""
     present = part.any(axis=1)
     codes = np.where(present, part.argmax(axis=1), -1)
-    values = [feature.levels[c] if c >= 0 else None for c in codes]
     if isinstance(feature.dtype, pd.CategoricalDtype):
-        # By value, not by code: the categories of the dtype may stand in another order than the levels.
-        return pd.Categorical(values, dtype=feature.dtype)
+        named = feature.dtype.categories.tolist()
+        if named != list(feature.levels):  # the same levels in another order
+            codes = np.array([*(named.index(level) for level in feature.levels), -1])[codes]
+        return pd.Categorical.from_codes(codes, dtype=feature.dtype, validate=False)
+    values = [feature.levels[c] if c >= 0 else None for c in codes]
     if isinstance(feature.dtype, np.dtype) and (feature.dtype == object or not present.all()):
         return pd.Series(values, dtype=object)  # a bare array of text would become the dtype "str"
     if isinstance(feature.dtype, np.dtype):

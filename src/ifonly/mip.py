@@ -240,6 +240,10 @@ class Mip:
         """Add a convex square to the objective."""
         self._squares.append(square)
 
+    def limit_objective(self, upper: float) -> None:
+        """Demand that the affine part of the objective so far is at most `upper`."""
+        self.row(Affine.total(self._objective), upper=upper)
+
     def clear_objective(self) -> None:
         """Forget all costs: the program becomes a question of feasibility."""
         self._objective.clear()

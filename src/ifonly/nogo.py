@@ -1,4 +1,4 @@
-"""Boxes around a flipping point: as large as the trees allow, so that one of them rules out many answers at once.
+"""What one flipping point rules out: the same shift from anywhere, and a whole box of answers where trees allow it.
 
 Where the scores are constant on cells, a point that flips stands for its whole cell, and for every larger box in which no
 leaf of any tree can lift the score over its threshold. If ``R`` is such a box, no answer may lie in ``R`` widened by the
@@ -22,7 +22,72 @@ from ifonly.models.trees import Trees
 from ifonly.schema import Numeric
 from ifonly.variables import Cells
 
-__all__ = ["no_go"]
+__all__ = ["far_shift", "no_go"]
+
+_AT_EDGE = 1e-6
+
+
+def far_shift(demand: Stays, query: Query, form: Form, u: FloatArray, y: FloatArray) -> FloatArray:
+    """Return a shift that breaks `u` as the one to `y` does, and reaches as far as the ball.
+
+    The farther it reaches, the more of the other answers that stand too near the same edge it rules out as well.
+    """
+    starts = np.array(query.schema.starts)
+    off = np.where(demand.reach > 0, y[starts] - u[starts], 0.0)
+    low, high = _same_cells(demand, query, form, u, y, off)
+    wide = demand.widened(query)
+    if demand.norm == "l2":
+        far = _stretched(demand, query, off, low, high)
+        return np.where(far == 0.0, 0.0, far + np.sign(far) * (wide - demand.reach))
+    back = np.sign(np.nan_to_num(query.factual[starts] - u[starts]))
+    below, above = low <= -demand.reach, high >= demand.reach
+    far = np.where(below & above, back * wide, np.where(below, -wide, np.where(above, wide, 0.5 * (low + high))))
+    far = np.where(np.abs(far) >= demand.reach * (1.0 - _AT_EDGE), np.sign(far) * wide, far)
+    return _to_corners(demand, query, u, far, wide)
+
+
+def _same_cells(
+    demand: Stays, query: Query, form: Form, u: FloatArray, y: FloatArray, off: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the least and greatest shift of each feature that stays in the cell of `y`, within the ball."""
+    ball, cuts, raw = demand.ball(query, u), form.cuts(), form.raw()
+    low, high = off.copy(), off.copy()
+    for j in map(int, np.flatnonzero(demand.reach)):
+        if j in raw:
+            continue
+        feature, at = query.schema.features[j], query.schema.starts[j]
+        assert isinstance(feature, Numeric)
+        cells = Cells.of(feature, float(ball.lower[j]), float(ball.upper[j]), cuts.get(j, np.empty(0)))
+        k = int(cells.index(y[at]))
+        low[j] = -demand.reach[j] if k == 0 else cells.low[k] - u[at]
+        high[j] = demand.reach[j] if k == cells.cuts.size else cells.high[k] - u[at]
+    return low, high
+
+
+def _to_corners(
+    demand: Stays, query: Query, u: FloatArray, shift: FloatArray, wide: FloatArray
+) -> FloatArray:
+    """Move each entry to an end of its reach, or to none, while `u` stays broken: such shifts share their cuts."""
+    for j in np.flatnonzero((shift != 0.0) & (np.abs(shift) < wide)):
+        trials = [np.where(np.arange(len(shift)) == j, end, shift) for end in (-wide[j], wide[j], 0.0)]
+        leads = [float(demand.leads(query, u[None, :], trial)[0]) for trial in trials]
+        if min(leads) < demand.enough:
+            shift = trials[int(np.argmin(leads))]
+    return shift
+
+
+def _stretched(
+    demand: Stays, query: Query, off: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Return the shift made longer, as far as the cells and the ball allow; what lies on a grid stays."""
+    free = np.array([isinstance(f, Numeric) and f.step is None for f in query.schema.features]) & (off != 0.0)
+    share = off / np.where(demand.reach > 0, demand.reach, 1.0)
+    spent, growing = float((share[~free] ** 2).sum()), float((share[free] ** 2).sum())
+    if growing == 0.0:
+        return off
+    room = np.where(off > 0, high, low)[free] / off[free]
+    factor = min(float(room.min()), float(np.sqrt(max(1.0 - spent, 0.0) / growing)))
+    return np.where(free, max(factor, 1.0) * off, off)
 
 
 def no_go(demand: Stays, query: Query, costs: Costs, form: Form, u: FloatArray, y: FloatArray) -> Box | None:

@@ -7,7 +7,7 @@ cells, leaves, levels and units of the program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,8 @@ from ifonly.box import Box
 from ifonly.criteria import Costs
 from ifonly.criteria.validity import Goal
 from ifonly.mip import Affine, FloatArray
+from ifonly.models.network import Network
+from ifonly.models.propagate import Budget
 from ifonly.models.scan import Brackets
 from ifonly.models.trees import Trees
 from ifonly.problem import Statement
@@ -104,6 +106,8 @@ class Reducer:
                     box.narrow(j, hat - reach, hat + reach)
             else:
                 box.keep_levels(j, self.alone.level_costs(self.schema, j, self.query.factual) <= left)
+        for demand in self.statement.demands:
+            demand.tighten(self.query, box)
         return box
 
     def _reach(self, j: int, budget: float) -> float:
@@ -131,14 +135,26 @@ class Reducer:
             np.add.at(row, gap.columns, gap.values)
         return Brackets(self.form, G, np.array([gap.constant for gap in gaps]))
 
+    # -- what a network can do ----------------------------------------------------------------------------------
+    def for_budget(self, box: Box, budget: float) -> Statement:
+        """Return the statement with unit bounds that hold within the budget; the program must then keep to it."""
+        if not isinstance(self.form, Network) or not np.isfinite(budget):
+            return self.statement
+        rate = self.separable.levels.copy()
+        for j, feature in enumerate(self.schema.features):
+            if isinstance(feature, Numeric):
+                rate[self.schema.starts[j]] = self.separable.linear[j]
+        limit = Budget(budget, self.query.factual, rate, self.separable.price)
+        return replace(self.statement, form=self.form.with_bounds(self.form.preactivations(box, limit)))
+
     # -- candidate values ---------------------------------------------------------------------------------------
     def options(self, box: Box) -> dict[int, Options]:
-        """Per feature the model looks at: one value per cell (nearest to the factual) or per level, cheapest first."""
+        """Per feature the model looks at and one can act on: one value per cell (nearest to the factual) or per level, cheapest first."""
         cuts = self.form.cuts()
         out = {}
         for j in sorted(self.form.features()):
             feature = self.schema.features[j]
-            if box.missing[j]:
+            if box.missing[j] or j in self.statement.exempt():
                 continue
             if isinstance(feature, Numeric):
                 hat = float(self.query.factual[self.schema.starts[j]])

@@ -108,6 +108,9 @@ class Demand:
     def narrow(self, query: Query, box: Box) -> None:
         """Shrink the box, for a demand on single features."""
 
+    def tighten(self, query: Query, box: Box) -> None:
+        """Shrink the box once more when a budget has made it smaller, for a demand that carries bounds further."""
+
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:  # noqa: ARG002 - for subclasses
         """Return the raw thresholds this demand asks for."""
         return {}

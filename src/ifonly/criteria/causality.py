@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal, get_args
 
@@ -243,6 +243,8 @@ class Causality(Criterion):
             if known == key:
                 return equations
         equations = [Follows.of(query, self._mechanism(query, name)) for name in self.order]
+        followers = frozenset(e.mechanism.feature for e in equations)
+        equations[-1] = replace(equations[-1], followers=followers)
         self._last[:] = [(key, equations)]
         return equations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
+from ifonly.criteria.acting import acted
 from ifonly.mip import Affine, FloatArray
 from ifonly.models import Form, Model
 from ifonly.models.compose import score_bounds
 from ifonly.schema import Numeric, Schema
 
 if TYPE_CHECKING:
-    from ifonly.problem import Problem
+    from ifonly.problem import Problem, Statement
 
 __all__ = ["Follows", "Mechanism", "is_settled"]
 
@@ -67,6 +68,8 @@ class Follows(Demand):
         ``c_i(phat)`` by the form and by the user's own model; each is subtracted from its own kind.
     step
         The spacing of the feature's grid, 0 for a continuous feature.
+    followers
+        For one of several equations: all features that follow from others, so that it proposes points for all.
     """
 
     mechanism: Mechanism
@@ -74,6 +77,7 @@ class Follows(Demand):
     at: float
     said: float
     step: float
+    followers: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, query: Query, mechanism: Mechanism) -> Follows:
@@ -104,6 +108,10 @@ class Follows(Demand):
         room = 0.5 * self.step + _TOLERANCE * max(1.0, abs(self.hat))
         box.narrow(i, middle + low - room, middle + high + room)
 
+    def tighten(self, query: Query, box: Box) -> None:
+        """What the parents can no longer do, the feature cannot follow."""
+        self.narrow(query, box)
+
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:
         """Return the thresholds of the form."""
         del query
@@ -127,6 +135,10 @@ class Follows(Demand):
     def apply(self, problem: Problem) -> None:
         """Embed the form and tie the feature to it."""
         problem.mip.row(self._off(problem), -0.5 * self.step, 0.5 * self.step)
+
+    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
+        """Return single actions with what follows from them, and rows of the data taken back."""
+        return acted(statement, box, self.followers) if self.followers else ()
 
     def refined(self, u: FloatArray) -> Follows | None:
         """Refine a form that is not exact everywhere, such as a curve."""

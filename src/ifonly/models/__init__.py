@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from ifonly.errors import UnsupportedModel, did_you_mean
+from ifonly.errors import UnsupportedModel
 from ifonly.mip import Affine, FloatArray, Mip
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def read_estimator(estimator: Any, source: Source) -> Read:
     names = sorted({n for _, n in table})
     raise UnsupportedModel(
         f"{source.where}{name} cannot be turned into an exact optimisation model: it is neither linear, nor made of "
-        f"trees, nor a ReLU network, or its reader is not there.{did_you_mean(name, names) or _nearest(name)} "
+        f"trees, nor a ReLU network, or its reader is not there.{_nearest(name)} "
         f"Supported: {', '.join(names)}."
     )
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ifonly.errors import UnsupportedModel
@@ -55,8 +56,8 @@ def read_regressor(estimator: Any, source: Source) -> Read:
 def refuse_booster(booster: Any, source: Source) -> Read:
     """A native booster has no labels."""
     raise UnsupportedModel(
-        f"{source.where}a native {type(booster).__name__} has no labels. Wrap it: BoosterClassifier(booster, classes) or "
-        "BoosterRegressor(booster) from ifonly.boosters."
+        f"{source.where}a native {type(booster).__name__} has no labels. Wrap it: BoosterClassifier(booster, classes) "
+        "or BoosterRegressor(booster) from ifonly.boosters."
     )
 
 
@@ -67,7 +68,7 @@ def read_booster(booster: Any, source: Source, classes: tuple[Any, ...]) -> Read
     inner = coded(source, _categories(booster, source))
     trees = [_tree(t, k % outputs, outputs, source) for k, t in enumerate(model["tree_info"])]
     over = len(trees) / outputs if model["average_output"] and trees else 1.0
-    form = assemble(inner, trees, np.zeros(outputs), float64_at_most, over=over)
+    form = assemble(inner, trees, np.zeros(outputs), _at_most, over=over)
     read = partial(Read, form, piecewise_constant=True, accepts_missing=bool(inner.may_miss(True)))
     name, *options = str(model.get("objective", "custom")).split()
     given = dict(option.split(":", 1) for option in options if ":" in option)
@@ -75,8 +76,8 @@ def read_booster(booster: Any, source: Source, classes: tuple[Any, ...]) -> Read
         return _classification(read, name, float(given.get("sigmoid", 1.0)), outputs, classes, source)
     if outputs != 1:
         raise UnsupportedModel(
-            f"{source.where}this LightGBM model predicts {outputs} outputs at once. Fit one model per output and explain "
-            "the one you ask about."
+            f"{source.where}this LightGBM model predicts {outputs} outputs at once. Fit one model per output and "
+            "explain the one you ask about."
         )
     return _regression(read, name, "sqrt" in options, source)
 
@@ -108,8 +109,8 @@ def _classification(
         # One sigmoid per class, not even divided by their sum.
         return read(classes, "argmax", "normalised", link_forward=lambda s: _expit(slope * s))
     raise UnsupportedModel(
-        f"{source.where}the LightGBM objective {objective!r} with {outputs} scores for {len(classes)} classes cannot be "
-        "read. Supported: binary, cross_entropy, multiclass, multiclassova."
+        f"{source.where}the LightGBM objective {objective!r} with {outputs} scores for {len(classes)} classes cannot "
+        "be read. Supported: binary, cross_entropy, multiclass, multiclassova."
     )
 
 
@@ -222,4 +223,9 @@ def _tree(tree: Any, output: int, outputs: int, source: Source) -> RawTree:
     )
     if not flat.zero:
         return raw
-    return with_hole(raw, -_ZERO, _ZERO, float(np.nextafter(-_ZERO, -1.0)), _ZERO, float64_at_most)
+    return with_hole(raw, -_ZERO, _ZERO, float(np.nextafter(-_ZERO, -1.0)), _ZERO, _at_most)
+
+
+def _at_most(z: FloatArray, threshold: FloatArray) -> npt.NDArray[np.bool_]:
+    """Compare as LightGBM does: in float64, and a value next to zero is zero."""
+    return float64_at_most(np.where(np.abs(z) <= _ZERO, 0.0, z), threshold)
