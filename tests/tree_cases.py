@@ -41,6 +41,32 @@ def with_holes(frame: pd.DataFrame, share: float = 0.15, seed: int = 5) -> pd.Da
     return frame.mask(pd.DataFrame(rng.uniform(size=frame.shape) < share, frame.index, frame.columns))
 
 
+def mixed(n: int = 400, seed: int = 0) -> pd.DataFrame:
+    """Numbers, whole numbers, truth values and categories; one level never occurs, one column has number levels."""
+    rng = np.random.default_rng(seed)
+    frame = table(n, seed)
+    frame["years"] = frame["years"].astype(int)
+    jobs = ["part", "none", "full", "boss", "king"]
+    frame["job"] = pd.Categorical(rng.choice(["none", "part", "full", "boss"], n), categories=jobs)
+    frame["code"] = pd.Categorical(rng.choice([10, 20, 7], n))
+    frame["flag"] = rng.integers(0, 2, n).astype(bool)
+    return frame
+
+
+def mixed_labels(frame: pd.DataFrame, classes: int = 2) -> np.ndarray:
+    """Classes in which the categories matter."""
+    return (labels(frame, classes) + (frame["job"] == "full") + (frame["code"] == 7)) % classes
+
+
+def mixed_holes(frame: pd.DataFrame, share: float = 0.15) -> pd.DataFrame:
+    """The same frame with missing numbers and missing categories."""
+    rng = np.random.default_rng(6)
+    frame = frame.copy()
+    for name in ("income", "debt", "share", "rate", "job", "code"):
+        frame.loc[rng.uniform(size=len(frame)) < share, name] = None
+    return frame
+
+
 def opened(estimator: Any, frame: pd.DataFrame, schema: Schema | None = None) -> Model:
     """The estimator read as the Explainer reads it."""
     return open_model(estimator, frame, schema)[1]
@@ -64,7 +90,7 @@ def points(
     frame: pd.DataFrame,
     thresholds: Thresholds,
     *,
-    n: int = 5000,
+    n: int = 3200,
     missing: float = 0.0,
     seed: int = 3,
 ) -> np.ndarray:

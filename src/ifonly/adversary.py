@@ -22,6 +22,7 @@ from ifonly.mip import Affine, Convex, FloatArray, Mip
 from ifonly.models import Form
 from ifonly.nogo import far_shift, no_go
 from ifonly.problem import Statement
+from ifonly.schema import Numeric
 from ifonly.solvers import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
 from ifonly.variables import Variables
@@ -32,10 +33,10 @@ Solve = Callable[[Statement, Limits], Found]
 
 _GRACE = 0.5  # seconds for the proof of an answer that was found at the last moment
 _REFINEMENTS = 20
-_COPIES = 5  # of a model that boxes can replace: more make the program slow
+_GAP = 0.1  # of the room between a safe lead and a demanded one
+_FINE = 10.0  # steps of a grid within the reach that make it as good as continuous
+_COPIES = {"linf": 5, "l2": 3}  # of a model that boxes can replace: more make the program slow
 _LIFTS = 4
-import os
-L2C = int(os.environ.get('L2C','1'))
 _LIFT_GAP = 0.02
 
 
@@ -78,16 +79,21 @@ def _attack_one(
         mip = Mip()
         x = Variables(mip, demand.ball(query, u), u, form.cuts(), form.raw())
         mip.minimise(demand.goal.gaps(form.embed(mip, x), 0.0)[k])
+        fine: dict[int, Affine] = {}
         if demand.norm == "l2":
-            _round(mip, x, demand, u)
-        answer = solve(mip.arrays(), backend, replace(limits, cutoff=demand.enough))
-        if answer.status is Status.INFEASIBLE:
+            slopes = _slopes(demand, query, u)
+            fine = _round(mip, x, demand, u, slopes)
+        program = mip.arrays()
+        for value in fine.values():
+            program.integer[value.columns] = False
+        answer = solve(program, backend, replace(limits, cutoff=demand.enough, gap=_GAP * demand.room))
+        if answer.status is Status.INFEASIBLE or answer.bound >= demand.enough - 0.25 * demand.room:
             return Attack(True)
         if answer.values is None:
             return Attack(False)
-        if answer.status is Status.OPTIMAL and answer.objective >= demand.enough:
-            return Attack(True)
         y = x.point(answer.values)
+        for j, value in fine.items():
+            y[query.schema.starts[j]] = value.value(answer.values)
         least = float(lead(demand.goal, demand.goal.read.form(y[None, :]))[0])
         if least < demand.enough:
             return Attack(False, y, least)
@@ -98,21 +104,52 @@ def _attack_one(
     return Attack(False)
 
 
-def _round(mip: Mip, x: Variables, demand: Stays, u: FloatArray) -> None:
-    """Demand ``sum_j ((y_j - u_j) / reach_j)^2 <= 1``: a number per cell where there is no raw value, else tangents."""
-    squares, inner = [Affine()], []
+def _round(mip: Mip, x: Variables, demand: Stays, u: FloatArray, slopes: FloatArray) -> dict[int, Affine]:
+    """Demand ``sum_j ((y_j - u_j) / reach_j)^2 <= 1``: a number per cell where there is no raw value, else tangents.
+
+    The first tangent stands where the lead falls most steeply, which is exact as far as the form is linear. Returns the
+    raw values whose grid is so fine that it only gets in the way: without it the ball is a little larger.
+    """
+    squares, inner, steep = [Affine()], [], []
+    fine: dict[int, Affine] = {}
     for j in map(int, np.flatnonzero(demand.reach)):
         hat, reach = float(u[x.schema.starts[j]]), float(demand.reach[j])
         if x.box.is_fixed(j):
             continue
         if x.is_raw(j):
             inner.append((x.raw(j) - hat) * (1.0 / reach))
+            steep.append(-slopes[j])
+            feature = x.schema.features[j]
+            if isinstance(feature, Numeric) and feature.step is not None and reach >= _FINE * feature.step:
+                fine[j] = x.raw(j)
         else:
             squares.append(x.cell_table(j, ((x.cells(j).nearest(hat) - hat) / reach) ** 2))
     total = Affine.total(squares)
     if not inner:
         mip.row(total, upper=1.0)
-        return
+        return fine
+
+    ball = _within_one(inner) if total.is_constant else _within_one_with(total, inner)
+    mip.convex(ball)
+    if any(steep):
+        mip.row(ball.tangent(np.array([0.0, *steep])[-len(ball.inner) :] / np.linalg.norm(steep)), upper=0.0)
+    return fine
+
+
+def _within_one(inner: Sequence[Affine]) -> Convex:
+    """``|d| - 1 <= 0``, whose tangents touch the ball."""
+
+    def function(d: FloatArray) -> float:
+        return float(np.linalg.norm(d)) - 1.0
+
+    def gradient(d: FloatArray) -> FloatArray:
+        return d / max(float(np.linalg.norm(d)), 1e-300)
+
+    return Convex(tuple(inner), function, gradient)
+
+
+def _within_one_with(total: Affine, inner: Sequence[Affine]) -> Convex:
+    """``d_0 + sum_i d_i^2 - 1 <= 0``, with the squares of cells as ``d_0``."""
 
     def function(d: FloatArray) -> float:
         return float(d[0] + (d[1:] ** 2).sum() - 1.0)
@@ -120,7 +157,16 @@ def _round(mip: Mip, x: Variables, demand: Stays, u: FloatArray) -> None:
     def gradient(d: FloatArray) -> FloatArray:
         return np.concatenate([[1.0], 2.0 * d[1:]])
 
-    mip.convex(Convex((total, *inner), function, gradient))
+    return Convex((total, *inner), function, gradient)
+
+
+def _slopes(demand: Stays, query: Query, u: FloatArray) -> FloatArray:
+    """Return by how much the lead rises per reach of each feature, from one end of the ball to the other."""
+    ends = np.diag(demand.reach)[demand.reach > 0]
+    up, down = (np.array([demand.leads(query, u[None, :], sign * s)[0] for s in ends]) for sign in (1.0, -1.0))
+    slopes = np.zeros(len(demand.reach))
+    slopes[demand.reach > 0] = 0.5 * (up - down)
+    return slopes
 
 
 def settle(statement: Statement, search: Solve, backend: Backend, limits: Limits) -> tuple[Found, Statement]:
@@ -148,8 +194,7 @@ class _Siege:
                 return self._unfinished(found), self.statement
             attacks = self._attacks(found.u)
             if all(a.safe for a in attacks):
-                pool = (found.u, *(p for p in found.pool if self._holds_out(p)))
-                return replace(found, pool=pool), self.statement
+                return replace(found, pool=(found.u,)), self.statement
             if found.interrupted or all(a.point is None for a in attacks):
                 return self._unfinished(found), self.statement
             self.statement = self._stricter(found.u, attacks)
@@ -172,12 +217,6 @@ class _Siege:
         stored, limits = query.schema.stored(u), self._left(_GRACE)
         form = self.statement.form
         return [attack(b, query, stored, b.form(query, form), self.backend, limits) for b in balls]
-
-    def _holds_out(self, u: FloatArray) -> bool:
-        row = self.statement.query.schema.stored(u)[None, :]
-        if not all(bool(d.holds(self.statement.query, row)[0]) for d in self._balls()):
-            return False
-        return time.perf_counter() < self.deadline and all(a.safe for a in self._attacks(u))
 
     def _unfinished(self, found: Found) -> Found:
         """Return the best point known to be robust, if there is one, with the bound of all rounds."""
@@ -202,7 +241,7 @@ class _Siege:
             form = ball.form(query, self.statement.form)
             box = no_go(ball, query, costs, form, stored, found.point)
             shift = None
-            if box is None or len(ball.shifts) < (_COPIES if ball.norm=='linf' else L2C):
+            if box is None or len(ball.shifts) < _COPIES[ball.norm]:
                 shift = far_shift(ball, query, form, stored, found.point)
             new[id(ball)] = ball.stricter(shift, box)
         return self._with(new)

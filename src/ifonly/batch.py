@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ifonly.criteria import Criterion
-from ifonly.errors import IfOnlyError, IfOnlyWarning, Infeasible, NotVerified, OutOfTime
+from ifonly.errors import IfOnlyWarning, Infeasible, NotVerified, OutOfTime
 from ifonly.result import Explanations, Outcome
 from ifonly.tables import align, as_frame
 
@@ -57,7 +57,7 @@ def _one(explainer: Explainer, row: pd.DataFrame, **options: Any) -> Outcome:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IfOnlyWarning)
             explanation = explainer.explain(row, **options)
-    except IfOnlyError as error:
+    except Exception as error:  # noqa: BLE001 - whatever the user's model raises, one bad row never stops the others
         return Outcome(index, _STATUS.get(type(error), "error"), error=error)
     return Outcome(index, explanation.status, explanation)
 

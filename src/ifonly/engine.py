@@ -142,6 +142,13 @@ class _Search:
 
     def run(self) -> Found:
         """Return the best point of the box and the bound that is proven for it."""
+        try:
+            self._explore()
+        except KeyboardInterrupt:  # outside of the solver: what is known so far still counts
+            self.interrupted = True
+        return self._found()
+
+    def _explore(self) -> None:
         known = self.incumbents.quick()
         if known is not None:
             self._tell(known.cost)
@@ -160,7 +167,6 @@ class _Search:
                 self._solve(box)
             else:
                 stack += split
-        return self._found()
 
     def _found(self) -> Found:
         known = self.incumbents.best

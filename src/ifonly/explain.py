@@ -305,7 +305,7 @@ class _Question:
         verified = []
         for candidate in candidates:
             stored = self.query.schema.stored(candidate)
-            settled = statement.settled(stored[None, :])[0]
+            settled = statement.settled(stored[None, :], by_model=True)[0]
             same = np.array_equal(settled, stored, equal_nan=True)
             # On the very edge of a demand, settling may round a value beyond it; then the solver's own is as good.
             for u in (stored,) if same else (settled, stored):
@@ -321,7 +321,7 @@ class _Question:
         row = u[None, :]
         if not bool(self.goal.confirmed(row)[0]):
             return False
-        return all(bool(d.holds(self.query, row)[0]) for d in statement.demands if d is not self.goal)
+        return all(bool(d.verified(self.query, row)[0]) for d in statement.demands if d is not self.goal)
 
     # -- answering ----------------------------------------------------------------------------------------------
     def _counterfactual(
@@ -373,7 +373,8 @@ class _Question:
         model = self.explainer.model
         proven = all(a.certificate.proven for a in answers)
         has_probabilities = model.read.link != "none"
-        rows = np.vstack([self._encode(a) for a in answers])
+        speaking = [c for c in self.statement.criteria if type(c).remarks is not Criterion.remarks]
+        rows = np.vstack([self._encode(a) for a in answers]) if speaking else np.empty((0, 0))
         return Explanation(
             tuple(answers),
             self.frame,
@@ -384,7 +385,7 @@ class _Question:
             "optimal" if proven else "feasible",
             seconds,
             answers[0].certificate.solver,
-            notes=tuple(r for c in self.statement.criteria for r in c.remarks(self.query, rows)),
+            notes=tuple(r for c in speaking for r in c.remarks(self.query, rows)),
             score_name="probability" if has_probabilities else "score" if model.read.classes else "value",
             reference=self.explainer._frame,  # noqa: SLF001 - the question is part of the explainer
         )

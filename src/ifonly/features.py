@@ -183,7 +183,7 @@ def _is_missing(value: Any) -> bool:
 def restore_numbers(values: FloatArray, feature: Numeric) -> Any:
     """Return numbers in the dtype of the feature's column, on its grid."""
     if feature.precision is not None:
-        values = np.array([feature.snap(float(v)) if np.isfinite(v) else v for v in values])
+        values = np.round(values, feature.precision)
     if pd.api.types.is_integer_dtype(feature.dtype) and not isinstance(feature, Integer):
         return values  # an integer column read as continuous: its answers need not be whole
     dtype = _wide_enough(values, feature.dtype)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ifonly.box import Box
 from ifonly.mip import FloatArray
+from ifonly.models.linear import Linear
 from ifonly.models.scan import Brackets, TreeScan
 from ifonly.reduce import Options, Reducer
 from ifonly.schema import Numeric
@@ -51,7 +52,8 @@ class Incumbents:
         for u in self._proposed():
             self.offer(u)
         if brackets is None:
-            for u in self._near_rows(rows):
+            settled = self.best is not None and isinstance(self.reducer.form, Linear)
+            for u in self._near_rows(0 if settled else rows):  # a linear program needs no second opinion
                 self.offer(self._pulled(u))
             return self.best
         options = self.reducer.options(self.box)

@@ -24,6 +24,7 @@ from ifonly.variables import Cells
 
 __all__ = ["far_shift", "no_go"]
 
+BoolArray = npt.NDArray[np.bool_]
 _AT_EDGE = 1e-6
 
 
@@ -37,7 +38,8 @@ def far_shift(demand: Stays, query: Query, form: Form, u: FloatArray, y: FloatAr
     low, high = _same_cells(demand, query, form, u, y, off)
     wide = demand.widened(query)
     if demand.norm == "l2":
-        far = _stretched(demand, query, off, low, high)
+        changed = query.factual[starts] != u[starts]
+        far = _stretched(demand, query, changed, off, low, high)
         return np.where(far == 0.0, 0.0, far + np.sign(far) * (wide - demand.reach))
     back = np.sign(np.nan_to_num(query.factual[starts] - u[starts]))
     below, above = low <= -demand.reach, high >= demand.reach
@@ -77,17 +79,27 @@ def _to_corners(
 
 
 def _stretched(
-    demand: Stays, query: Query, off: FloatArray, low: FloatArray, high: FloatArray
+    demand: Stays, query: Query, changed: BoolArray, off: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:
     """Return the shift made longer, as far as the cells and the ball allow; what lies on a grid stays."""
     free = np.array([isinstance(f, Numeric) and f.step is None for f in query.schema.features]) & (off != 0.0)
     share = off / np.where(demand.reach > 0, demand.reach, 1.0)
-    spent, growing = float((share[~free] ** 2).sum()), float((share[free] ** 2).sum())
-    if growing == 0.0:
-        return off
-    room = np.where(off > 0, high, low)[free] / off[free]
-    factor = min(float(room.min()), float(np.sqrt(max(1.0 - spent, 0.0) / growing)))
-    return np.where(free, max(factor, 1.0) * off, off)
+    grown = _on_sphere(np.abs(share), free, changed)
+    room = np.where(off > 0, high, low) / np.where(off != 0.0, off, 1.0)
+    factor = np.where(off != 0.0, grown / np.where(off != 0.0, np.abs(share), 1.0), 1.0)
+    return np.where(free, np.maximum(np.minimum(factor, room), 1.0) * off, off)
+
+
+def _on_sphere(share: FloatArray, free: BoolArray, changed: BoolArray) -> FloatArray:
+    """Return shares of the radius with a length of 1: grown where the answer differs from the factual, if it does there.
+
+    An answer goes farther with what it has changed already, so that is where it has to be kept from stopping short.
+    """
+    growing = free & changed if bool((free & changed).any()) else free
+    spent, length = float((share[~growing] ** 2).sum()), float(np.sqrt((share[growing] ** 2).sum()))
+    if length == 0.0:
+        return share
+    return np.where(growing, share * np.sqrt(max(1.0 - spent, length**2)) / length, share)
 
 
 def no_go(demand: Stays, query: Query, costs: Costs, form: Form, u: FloatArray, y: FloatArray) -> Box | None:
@@ -105,11 +117,11 @@ def _widened(demand: Stays, query: Query, region: Box, u: FloatArray) -> Box:
     limits = Box.of(query.schema, query.factual)
     reach = demand.widened(query)
     if demand.norm == "l2":
-        at = u[np.array(query.schema.starts)]
-        moving = demand.reach > 0
-        away = np.maximum(np.maximum(region.lower - at, at - region.upper), 0.0)[moving] / demand.reach[moving]
-        length = float(np.sqrt((away**2).sum()))
-        reach[moving] *= away / length if length > 0 else 1.0 / np.sqrt(moving.sum())
+        starts = np.array(query.schema.starts)
+        at, hat = u[starts], query.factual[starts]
+        near = np.maximum(np.maximum(region.lower - at, at - region.upper), 0.0)
+        share = np.where(demand.reach > 0, near / np.where(demand.reach > 0, demand.reach, 1.0), 0.0)
+        reach = reach * _on_sphere(share, share > 0, at != hat)
     box = region.copy()
     for j in np.flatnonzero(reach):
         box.lower[j] = max(region.lower[j] - reach[j], limits.lower[j])
@@ -216,7 +228,7 @@ class _Tops:
         self.count[opened] -= 1
         return True
 
-    def _outside(self, box: Box, j: int) -> npt.NDArray[np.bool_]:
+    def _outside(self, box: Box, j: int) -> BoolArray:
         """Return the leaves that feature `j` keeps out of the box."""
         leaves, form = self.leaves, self.form
         if box.missing[j]:

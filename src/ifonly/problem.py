@@ -60,10 +60,10 @@ class Statement:
             total = total + criterion.coupled_cost(self.query, U)
         return np.asarray(total)
 
-    def settled(self, U: FloatArray) -> FloatArray:
-        """Return canonical rows with what follows from the rest computed anew, as the criteria say."""
+    def settled(self, U: FloatArray, *, by_model: bool = False) -> FloatArray:
+        """Return canonical rows with what follows from the rest computed anew: by forms, or by the user's models."""
         for criterion in self.criteria:
-            U = criterion.settle(self.query, U)
+            U = criterion.settle(self.query, U, by_model=by_model)
         return U
 
     def refined(self, u: FloatArray) -> Statement:

@@ -22,14 +22,15 @@ __all__ = ["Shifted", "moved"]
 
 
 def moved(schema: Schema, factual: FloatArray, U: FloatArray, shift: FloatArray) -> FloatArray:
-    """Return canonical rows with a shift per feature added, on the grids and within the bounds of the schema."""
+    """Return canonical rows with a shift per feature added, within the bounds of the schema and free of the dust of grids."""
     limits = Box.of(schema, factual)
     out = U.copy()
     for j in np.flatnonzero(shift):
         feature, at = schema.features[j], schema.starts[j]
         assert isinstance(feature, Numeric)
         values = np.clip(out[:, at] + shift[j], limits.lower[j], limits.upper[j])
-        out[:, at] = values if feature.step is None else [feature.snap(float(v)) for v in values]
+        on_grid = feature.step is not None and feature.snap(float(shift[j])) == shift[j]
+        out[:, at] = [feature.snap(float(v)) for v in values] if on_grid else values
     return out
 
 

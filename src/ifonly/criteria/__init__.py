@@ -140,6 +140,10 @@ class Demand:
         self.narrow(query, box)
         return box.contains(U, 1e-9)
 
+    def verified(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say, per canonical row, whether the demand is met by the word of the user's own models, where it has any."""
+        return self.holds(query, U)
+
     def refined(self, u: FloatArray) -> Demand | None:  # noqa: ARG002 - for subclasses
         """Return a demand whose rows are exact at `u`, or None when they are exact everywhere."""
         return None
@@ -258,8 +262,8 @@ class Criterion:
         """Return separable costs whose largest entry bounds the coupled cost from below, for reduction."""
         return None
 
-    def settle(self, query: Query, U: FloatArray) -> FloatArray:  # noqa: ARG002 - for subclasses
-        """Return the rows with what follows from the rest computed anew, exactly and not by the solver's tolerance."""
+    def settle(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:  # noqa: ARG002
+        """Return the rows with what follows from the rest computed anew: by forms, or by the user's own models."""
         return U
 
     def remarks(self, query: Query, U: FloatArray) -> list[str]:  # noqa: ARG002 - for subclasses

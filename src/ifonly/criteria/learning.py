@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ifonly.criteria.causality import Cause
+from ifonly.criteria.causes import Cause
 from ifonly.errors import CriterionError, did_you_mean
 from ifonly.schema import Numeric, Schema
 from ifonly.tables import as_frame
@@ -25,7 +25,9 @@ def learn_causes(
     candidates = _candidates(random_state) if models is None else list(models)
     if not candidates:
         raise CriterionError("Causality.learn needs at least one model to choose from.")
-    return {name: _learned(frame, name, parents, candidates, cv, random_state) for name, parents in graph.items()}
+    return {
+        name: _learned(frame, name, parents, candidates, cv, random_state) for name, parents in graph.items()
+    }
 
 
 def _candidates(seed: int) -> list[Any]:
@@ -35,7 +37,9 @@ def _candidates(seed: int) -> list[Any]:
     from sklearn.neural_network import MLPRegressor  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
 
-    network = MLPRegressor(hidden_layer_sizes=(20,), alpha=0.01, solver="lbfgs", max_iter=500, random_state=seed)
+    network = MLPRegressor(
+        hidden_layer_sizes=(20,), alpha=0.01, solver="lbfgs", max_iter=500, random_state=seed
+    )
     return [
         Ridge(),
         GradientBoostingRegressor(n_estimators=30, max_depth=2, random_state=seed),
@@ -53,13 +57,16 @@ def _learned(
     parents = list(Cause(parents, coefficients=dict.fromkeys(parents, 0.0)).parents)  # checks the list
     for column in (name, *parents):
         if column not in frame.columns:
-            raise CriterionError(f"Unknown feature {column!r} in the causal graph.{did_you_mean(column, frame.columns)}")
+            near = did_you_mean(column, frame.columns)
+            raise CriterionError(f"Unknown feature {column!r} in the causal graph.{near}")
     rows = frame[[name, *parents]].dropna()
     schema = Schema.infer(rows)
     if not isinstance(schema[name], Numeric):
         raise CriterionError(f"{name!r} is {schema[name].kind}: only numeric features can be caused.")
     if len(rows) < cv:
-        raise CriterionError(f"{len(rows)} complete rows are too few to learn the cause of {name!r} in {cv} folds.")
+        raise CriterionError(
+            f"{len(rows)} complete rows are too few to learn the cause of {name!r} in {cv} folds."
+        )
     X, y = rows[parents], rows[name].to_numpy(dtype=np.float64)
     folds = KFold(cv, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
@@ -78,6 +85,9 @@ def _pipeline(model: Any, schema: Schema, parents: Sequence[str]) -> Any:
     numbers = [p for p in parents if isinstance(schema[p], Numeric)]
     levels = [p for p in parents if p not in numbers]
     known = [list(schema[p].levels) for p in levels]  # type: ignore[union-attr]
-    steps = [("number", StandardScaler(), numbers), ("level", OneHotEncoder(categories=known, sparse_output=False), levels)]
+    steps = [
+        ("number", StandardScaler(), numbers),
+        ("level", OneHotEncoder(categories=known, sparse_output=False), levels),
+    ]
     encode = ColumnTransformer([step for step in steps if step[2]])
     return Pipeline([("encode", encode), ("model", model)])

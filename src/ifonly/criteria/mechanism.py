@@ -24,8 +24,6 @@ __all__ = ["Follows", "Mechanism", "is_settled"]
 
 _TOLERANCE = 1e-6  # within which the equation holds, in the feature's own unit
 _DUST = 1e-9  # of the value: a consequence smaller than this is rounding, not a change
-# The form answers first, because it is quick; whoever is further off than this share of the size is not looked at again.
-_COARSE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,43 +144,43 @@ class Follows(Demand):
         return None if form is None else replace(self, mechanism=replace(self.mechanism, form=form))
 
     # -- NumPy's side -------------------------------------------------------------------------------------------
-    def error(self, query: Query, U: FloatArray) -> FloatArray:
-        """Return how far each row is from the equation, by the user's own model; grids count from half a step on."""
-        x = U[:, query.schema.starts[self.mechanism.feature]]
-        return np.maximum(np.abs(x - self.target(query, U)) - 0.5 * self.step, 0.0)
-
-    def target(self, query: Query, U: FloatArray) -> FloatArray:
+    def target(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return ``xhat_i + c_i(p) - c_i(phat)``, exactly ``xhat_i`` where no parent has changed."""
         moved = query.changed(U)[:, list(self.mechanism.parents)].any(axis=1)
         out = np.full(len(U), self.hat)
         if moved.any():
-            out[moved] += self.mechanism(U[moved]) - self.said
+            rows = U[moved]
+            out[moved] += (
+                self.mechanism(rows) - self.said if by_model else self.mechanism.form(rows)[:, 0] - self.at
+            )
         return out
 
-    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
-        """Say which rows obey the equation, by the form where that is plain and else by the user's own model."""
+    def error(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
+        """Return how far each row is from the equation; on a grid, counted from half a step on."""
         x = U[:, query.schema.starts[self.mechanism.feature]]
-        caused = self.mechanism.form(U)[:, 0] - self.at
-        room = 0.5 * self.step + _COARSE * np.maximum(1.0, np.abs(x) + np.abs(caused))
-        met = np.asarray(np.abs(x - self.hat - caused) <= room)
-        near = np.flatnonzero(met)
-        if near.size:
-            met[near] = self.error(query, U[near]) <= self._tolerance(query.schema, x[near])
-        return met
+        return np.maximum(np.abs(x - self.target(query, U, by_model=by_model)) - 0.5 * self.step, 0.0)
 
-    def _tolerance(self, schema: Schema, x: FloatArray) -> FloatArray:
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say, by the form, which rows obey the equation."""
+        return np.asarray(self.error(query, U) <= self._tolerance(query.schema, U))
+
+    def verified(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say, by the user's own model, which rows obey the equation."""
+        return np.asarray(self.error(query, U, by_model=True) <= self._tolerance(query.schema, U))
+
+    def _tolerance(self, schema: Schema, U: FloatArray) -> FloatArray:
         """Return 1e-6, or what the feature's column can hold where that is coarser (float32)."""
-        dtype = schema.features[self.mechanism.feature].dtype
+        x, dtype = U[:, schema.starts[self.mechanism.feature]], schema.features[self.mechanism.feature].dtype
         kind = np.dtype(getattr(dtype, "numpy_dtype", dtype))
         grain = float(np.finfo(kind).eps) if kind.kind == "f" else 0.0
         return np.maximum(_TOLERANCE, 4.0 * grain * np.abs(x))
 
-    def settle(self, query: Query, U: FloatArray) -> FloatArray:
+    def settle(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return the rows with the feature computed anew from its parents, in the dtype of its column."""
         start = query.schema.starts[self.mechanism.feature]
         feature = query.schema.features[self.mechanism.feature]
         assert isinstance(feature, Numeric)
-        x, target, out = U[:, start], self.target(query, U), U.copy()
+        x, target, out = U[:, start], self.target(query, U, by_model=by_model), U.copy()
         target = np.where(np.abs(target - self.hat) <= _DUST * max(1.0, abs(self.hat)), self.hat, target)
         if self.step:
             # Half a step off, two values of the grid are right: the one that is there stays.
@@ -206,9 +204,7 @@ class Follows(Demand):
         """Say by how much the feature would have to be moved on its own."""
         name = query.schema.names[self.mechanism.feature]
         amount = float(self.error(query, u[None, :])[0])
-        return Relaxation(
-            self.text, f"let {name} differ from what follows by {number(amount, 'up')}", amount
-        )
+        return Relaxation(self.text, f"let {name} differ from what follows by {number(amount, 'up')}", amount)
 
 
 def is_settled(query: Query, box: Box, j: int) -> bool:

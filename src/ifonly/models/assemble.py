@@ -19,14 +19,19 @@ __all__ = ["Below", "RawTree", "assemble", "float32_at_most", "float32_below", "
 Below = Callable[[FloatArray, FloatArray], npt.NDArray[np.bool_]]
 
 
+def _as_float32(z: FloatArray) -> npt.NDArray[np.float32]:
+    with np.errstate(over="ignore"):  # a value beyond float32 is infinite there
+        return z.astype(np.float32)
+
+
 def float32_at_most(z: FloatArray, threshold: FloatArray) -> npt.NDArray[np.bool_]:
     """Compare as scikit-learn's trees do: the input as float32, the threshold as float64."""
-    return np.asarray(z.astype(np.float32).astype(np.float64) <= threshold)
+    return np.asarray(_as_float32(z).astype(np.float64) <= threshold)
 
 
 def float32_below(z: FloatArray, threshold: FloatArray) -> npt.NDArray[np.bool_]:
     """Compare as XGBoost does: both as float32, strictly."""
-    return np.asarray(z.astype(np.float32) < threshold.astype(np.float32))
+    return np.asarray(_as_float32(z) < _as_float32(threshold))
 
 
 def float64_at_most(z: FloatArray, threshold: FloatArray) -> npt.NDArray[np.bool_]:

@@ -59,7 +59,7 @@ def coded(source: Source, known: Mapping[int, Sequence[Any]], *, unknown_is_miss
 
 
 def _as_code(column: Column) -> Column:
-    return replace(column, weights=None, why="a category code", labels=False, identity=False)
+    return replace(column, weights=None, why="a category code", labels=False, identity=False, branch=None)
 
 
 def _all_known(source: Source, c: int) -> None:

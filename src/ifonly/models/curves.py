@@ -17,8 +17,10 @@ from ifonly.variables import Variables
 
 __all__ = ["Curve", "Softmax"]
 
-# Pieces of a curve at first, and how far the bounds of its argument are widened against rounding.
-PIECES = 8
+# Pieces of a curve at first (a softmax is made of many), and how much finer each refinement makes it.
+_PIECES, _SOFTMAX_PIECES = 8, 5
+_FINER = 1.5
+# How far the bounds of a curve's argument are widened against rounding.
 _ROUNDING = 1e-9
 
 
@@ -43,7 +45,7 @@ class Curve:
     inner: Form
     bends: tuple[Bend, ...]
     points: tuple[FloatArray, ...] = ()
-    pieces: int = PIECES
+    pieces: int = _PIECES
     refused: tuple[FloatArray, ...] = ()
 
     @property
@@ -91,7 +93,7 @@ class Curve:
         if inner is None and points is None:
             return None
         finer = replace(self, inner=inner or self.inner, refused=(u, *self.refused))
-        return finer if points is None else replace(finer, points=points)
+        return finer if points is None else replace(finer, points=points, pieces=int(_FINER * self.pieces))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,7 @@ class Softmax:
 
     inner: Form
     points: tuple[FloatArray, ...] = ()
-    pieces: int = PIECES
+    pieces: int = _SOFTMAX_PIECES
     refused: tuple[FloatArray, ...] = ()
 
     @property
@@ -173,7 +175,7 @@ class Softmax:
         if inner is None and points is None:
             return None
         finer = replace(self, inner=inner or self.inner, refused=(u, *self.refused))
-        return finer if points is None else replace(finer, points=points)
+        return finer if points is None else replace(finer, points=points, pieces=int(_FINER * self.pieces))
 
 
 def _log_sum(differences: FloatArray) -> float:
@@ -187,7 +189,7 @@ def _bent(
     if inner.is_constant:
         return Affine(constant=float(bend(np.array([inner.constant]))[0]))
     known = mip.bounds(inner)
-    low, high = max(ends[0], known[0]), min(ends[1], known[1])
+    low, high = sorted((max(ends[0], known[0]), min(ends[1], known[1])))
     room = _ROUNDING * max(1.0, abs(low), abs(high))
     low, high = low - room, high + room
     near = points[(points > low + room) & (points < high - room)]

@@ -154,10 +154,15 @@ class Source:
         for j, feature in enumerate(self.schema.features):
             rows[j, self.schema.slice(j)] = np.nan if isinstance(feature, Numeric) else 0.0
         received: dict[int, Any] = {}
-        for j in range(len(self.schema)):
-            with np.errstate(all="ignore"), warnings.catch_warnings(), suppress(TypeError, ValueError):
-                warnings.simplefilter("ignore")
-                received[j] = self.evaluate(rows[j : j + 1])
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with suppress(TypeError, ValueError):
+                together = self.evaluate(rows)
+                pick = together.iloc if hasattr(together, "iloc") else together
+                return {j: pick[j : j + 1] for j in range(len(rows))}
+            for j in range(len(rows)):
+                with suppress(TypeError, ValueError):
+                    received[j] = self.evaluate(rows[j : j + 1])
         return received
 
     def when_missing(self, j: int, column: int) -> float:

@@ -60,7 +60,7 @@ def _received(estimator: Any, source: Source) -> Source:
         encoded = np.asarray(estimator.is_categorical_, dtype=np.bool_)
         why = f"encoded inside {type(estimator).__name__}"
         codes = [
-            replace(columns[c], weights=None, why=why, labels=False, identity=False)
+            replace(columns[c], weights=None, why=why, labels=False, identity=False, branch=None)
             for c in np.flatnonzero(encoded)
         ]
         columns = (*codes, *(columns[c] for c in np.flatnonzero(~encoded)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
@@ -39,7 +40,7 @@ def transform_pipeline(pipeline: Any, source: Source) -> Sequence[Column]:
 @transforms("sklearn", "ColumnTransformer")
 def transform_columns(transformer: Any, source: Source) -> Sequence[Column]:
     """Each part on its own columns; the output is put together in the order scikit-learn uses."""
-    names = [c.name for c in source.columns]
+    names = [str(n) for n in getattr(transformer, "feature_names_in_", [c.name for c in source.columns])]
     n_out = max((s.stop for s in transformer.output_indices_.values()), default=0)
     out: list[Column | None] = [None] * n_out
     for name, part, selected in transformer.transformers_:
@@ -176,6 +177,12 @@ def _names_out(transformer: Any, n: int) -> list[str]:
 @transforms("sklearn", "SimpleImputer")
 def imputer(transformer: Any, source: Source) -> Sequence[Column]:
     """Without missing values: the columns it keeps, unchanged, and indicators that stay 0."""
+    marker = transformer.missing_values
+    if not pd.isna(marker):
+        raise UnsupportedModel(
+            f"{source.where}SimpleImputer(missing_values={marker!r}) replaces an ordinary value, which is a jump. Turn "
+            "that value into NaN in the data, and let the imputer look for NaN."
+        )
     invalid = np.array([s is None or s != s for s in transformer.statistics_])
     kept = [
         c

@@ -1,0 +1,1 @@
+"""Benchmarks: `ifonly` side by side with other people's explainers."""

@@ -1,0 +1,253 @@
+"""Reader of CatBoost: its JSON export, symmetric and free trees, one-hot splits by the model's own hashes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from ifonly.errors import UnsupportedModel
+from ifonly.mip import FloatArray
+from ifonly.models import Read, reads
+from ifonly.models.assemble import RawTree, assemble
+from ifonly.models.readers.sklearn_linear import labels_of
+from ifonly.models.source import Source
+from ifonly.schema import Numeric
+
+__all__ = ["read_booster"]
+
+_PLAIN = frozenset(
+    {"RMSE", "MAE", "Quantile", "Huber", "LogCosh", "MAPE", "Expectile", "Lq", "LogLinQuantile", "NumErrors"}
+)
+_LOG = frozenset({"Poisson", "Tweedie"})
+
+
+@reads("catboost", "CatBoostClassifier")
+def read_classifier(estimator: Any, source: Source) -> Read:
+    """Scores before the sigmoid or softmax."""
+    return read_booster(estimator, source, labels_of(estimator))
+
+
+@reads("catboost", "CatBoostRegressor", "CatBoostRanker")
+def read_regressor(estimator: Any, source: Source) -> Read:
+    """The value before its output transform."""
+    return read_booster(estimator, source, ())
+
+
+@reads("catboost", "CatBoost")
+def refuse_booster(booster: Any, source: Source) -> Read:
+    """A bare CatBoost predicts raw scores, whatever it was trained for."""
+    raise UnsupportedModel(
+        f"{source.where}a bare {type(booster).__name__} predicts raw scores. Wrap it: "
+        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.boosters."
+    )
+
+
+def read_booster(booster: Any, source: Source, classes: tuple[Any, ...]) -> Read:
+    """Return a booster as a classifier over `classes`, or as a regressor when there are none."""
+    model = _exported(booster, source)
+    layout = _Layout.of(model, source)
+    scale, bias = model["scale_and_bias"]
+    base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
+    if "oblivious_trees" in model:
+        trees = [_symmetric(t, len(base), scale, layout) for t in model["oblivious_trees"]]
+    else:
+        trees = [_free(t, len(base), scale, layout) for t in model["trees"]]
+    inner = replace(source, evaluate=layout.encode, columns=layout.columns)
+    form = assemble(inner, trees, base)
+    missing = bool(layout.may_miss & inner.may_miss(True))
+    read = partial(Read, form, piecewise_constant=True, accepts_missing=missing)
+    loss = model["model_info"]["params"]["loss_function"]["type"]
+    if classes:
+        return _classification(read, booster, loss, len(base), classes, source)
+    if len(base) != 1:
+        raise UnsupportedModel(
+            f"{source.where}this CatBoost model ({loss}) predicts {len(base)} outputs at once. Fit one model per "
+            "output and explain the one you ask about."
+        )
+    if loss in _LOG:
+        return read(link_forward=np.exp, link_inverse=lambda v: float(np.log(v)) if v > 0 else -np.inf)
+    if loss in _PLAIN or loss.startswith(("YetiRank", "PairLogit", "Query", "StochasticRank")):
+        return read()
+    raise UnsupportedModel(
+        f"{source.where}the CatBoost loss {loss!r} cannot be read. Supported for regression: "
+        f"{', '.join(sorted(_PLAIN | _LOG))}."
+    )
+
+
+def _classification(
+    read: Callable[..., Read], booster: Any, loss: str, outputs: int, classes: tuple[Any, ...], source: Source
+) -> Read:
+    if loss in ("Logloss", "CrossEntropy") and outputs == 1 and len(classes) == 2:
+        threshold = booster.get_probability_threshold()
+        odds = 0.0 if threshold is None else float(np.log(threshold) - np.log1p(-threshold))
+        return read(classes, "sign", "sigmoid", threshold=odds)
+    if loss == "MultiClass" and outputs == len(classes):
+        return read(classes, "argmax", "softmax")
+    if loss == "MultiClassOneVsAll" and outputs == len(classes):
+        # One sigmoid per class, not divided by their sum.
+        return read(classes, "argmax", "normalised", link_forward=lambda s: 0.5 * (1.0 + np.tanh(0.5 * s)))
+    raise UnsupportedModel(
+        f"{source.where}the CatBoost loss {loss!r} with {outputs} scores for {len(classes)} classes cannot be read. "
+        "Supported: Logloss, CrossEntropy, MultiClass, MultiClassOneVsAll."
+    )
+
+
+# -- what the model receives ----------------------------------------------------------------------------------------
+def _exported(booster: Any, source: Source) -> Any:
+    """Return the JSON export; given a row per level, it holds the hash of each of them too."""
+    import catboost  # noqa: PLC0415 - an optional framework
+
+    features = source.schema.features
+    rows = [source.base[None, :]]
+    rows += [source.vary_levels(j) for j, f in enumerate(features) if not isinstance(f, Numeric)]
+    columns = booster.get_cat_feature_indices()
+    pool = catboost.Pool(source.evaluate(np.concatenate(rows)), cat_features=columns) if columns else None
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "model.json")
+        booster.save_model(str(path), format="json", pool=pool)
+        return json.loads(path.read_text())
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Which column of the data each feature of the model is, and the hash of each category."""
+
+    source: Source
+    numbers: dict[int, int]
+    categories: dict[int, int]
+    hashes: dict[str, float]
+    missing_right: frozenset[int]
+
+    @classmethod
+    def of(cls, model: Any, source: Source) -> _Layout:
+        info = model["features_info"]
+        floats, categories = info.get("float_features", []), info.get("categorical_features", [])
+        nan = {int(f["flat_feature_index"]): f["nan_value_treatment"] for f in floats}
+        return cls(
+            source,
+            {int(f["feature_index"]): int(f["flat_feature_index"]) for f in floats},
+            {int(f["feature_index"]): int(f["flat_feature_index"]) for f in categories},
+            {
+                str(entry["value"]): float(_signed(entry["hash"]))
+                for entry in info.get("cat_features_hash", [])
+            },
+            frozenset(c for c, treatment in nan.items() if treatment == "AsTrue"),
+        )
+
+    @property
+    def columns(self) -> Any:
+        """The source's columns, with a hash in place of each category."""
+        coded = set(self.categories.values())
+        return tuple(
+            replace(c, weights=None, why="hashed by CatBoost", labels=False, identity=False, branch=None)
+            if k in coded
+            else c
+            for k, c in enumerate(self.source.columns)
+        )
+
+    @property
+    def may_miss(self) -> frozenset[int]:
+        """The features that may be missing: numbers; a missing category is refused."""
+        return frozenset(j for c in self.numbers.values() for j in self.source.columns[c].features)
+
+    def encode(self, U: FloatArray) -> FloatArray:
+        """Return what the model compares: numbers, and hashes of categories."""
+        Z = self.source.evaluate(U)
+        coded = set(self.categories.values())
+        out = np.empty(Z.shape)
+        for c in range(Z.shape[1]):
+            column = Z.iloc[:, c].to_numpy() if hasattr(Z, "iloc") else Z[:, c]
+            if c in coded:
+                out[:, c] = [self.hashes.get(_text(v), np.nan) for v in column]
+            else:
+                out[:, c] = np.asarray(column, dtype=np.float64)
+        return out
+
+    def split(self, split: Any) -> tuple[int, float, frozenset[float] | None, bool]:
+        """Return column, border, the hashes that go left and where a missing value goes, for one split."""
+        kind = split["split_type"]
+        if kind == "FloatFeature":
+            c = self.numbers[int(split["float_feature_index"])]
+            return c, float(split["border"]), None, c not in self.missing_right
+        if kind != "OneHotFeature":
+            raise UnsupportedModel(
+                f"{self.source.where}CatBoost splits on {kind!r}, a statistic of categories or text, which is no split "
+                "on one feature. Fit it with one_hot_max_size=255, so that categories are split one by one, or encode "
+                "them in a Pipeline."
+            )
+        c = self.categories[int(split["cat_feature_index"])]
+        others = frozenset(self.hashes.values()) - {float(split["value"])}
+        return c, 0.0, others, True
+
+
+def _text(level: Any) -> str:
+    """Return a level as CatBoost spells it before hashing."""
+    return str(int(level)) if isinstance(level, (bool, np.bool_)) else str(level)
+
+
+def _signed(value: int) -> int:
+    """The export holds hashes as unsigned numbers in one place and as signed ones in another."""
+    return value - 2**32 if value >= 2**31 else value
+
+
+# -- trees ----------------------------------------------------------------------------------------------------------
+def _symmetric(tree: Any, outputs: int, scale: float, layout: _Layout) -> RawTree:
+    """A symmetric tree asks the same question at all nodes of a level; answer `i` is bit `i` of the leaf's number."""
+    splits = [layout.split(s) for s in tree["splits"] or []]
+    depth = len(splits)
+    inner, leaves = 2**depth - 1, 2**depth
+    own = np.arange(inner + leaves)
+    level = np.floor(np.log2(own[:inner] + 1)).astype(np.int64)
+    column, threshold = np.full(len(own), -1, dtype=np.int64), np.zeros(len(own))
+    missing = np.zeros(len(own), dtype=np.bool_)
+    sets: dict[int, frozenset[float]] = {}
+    for i, (c, border, left_set, missing_left) in enumerate(splits):
+        at = np.flatnonzero(level == i)
+        column[at], threshold[at], missing[at] = c, border, missing_left
+        if left_set is not None:
+            sets |= {int(k): left_set for k in at}
+    # The path to the leaf that stands at place p among the leaves is p in binary, first question first.
+    place = np.arange(leaves)
+    number = np.zeros(leaves, dtype=np.int64)
+    for i in range(depth):
+        number |= ((place >> (depth - 1 - i)) & 1) << i
+    value = np.zeros((len(own), outputs))
+    value[inner:] = scale * np.asarray(tree["leaf_values"], dtype=np.float64).reshape(leaves, outputs)[number]
+    left = np.where(own < inner, 2 * own + 1, own)
+    right = np.where(own < inner, 2 * own + 2, own)
+    return RawTree(column, threshold, left, right, value, missing, sets)
+
+
+def _free(tree: Any, outputs: int, scale: float, layout: _Layout) -> RawTree:
+    """A tree of its own shape, nested in the export."""
+    nodes: list[Any] = []
+    children: list[list[int]] = []
+    stack = [(tree, -1, 0)]
+    while stack:
+        node, parent, side = stack.pop()
+        if parent >= 0:
+            children[parent][side] = len(nodes)
+        children.append([len(nodes), len(nodes)])
+        if "split" in node:
+            stack += [(node["right"], len(nodes), 1), (node["left"], len(nodes), 0)]
+        nodes.append(node)
+    n = len(nodes)
+    column, threshold = np.full(n, -1, dtype=np.int64), np.zeros(n)
+    missing, value = np.zeros(n, dtype=np.bool_), np.zeros((n, outputs))
+    sets: dict[int, frozenset[float]] = {}
+    for i, node in enumerate(nodes):
+        if "split" not in node:
+            value[i] = scale * np.asarray(node["value"], dtype=np.float64)
+            continue
+        column[i], threshold[i], left_set, missing[i] = layout.split(node["split"])
+        if left_set is not None:
+            sets[i] = left_set
+    both = np.array(children, dtype=np.int64)
+    return RawTree(column, threshold, both[:, 0], both[:, 1], value, missing, sets)
