@@ -10,7 +10,10 @@ from __future__ import annotations
 import logging
 
 from ifonly.criteria.actionability import Actionability, Implies, LinearRow
+from ifonly.criteria.causality import Causality, Cause
+from ifonly.criteria.diversity import Diversity
 from ifonly.criteria.proximity import Proximity
+from ifonly.criteria.robustness import Robustness
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Target
 from ifonly.errors import (
@@ -38,10 +41,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Actionability",
+    "Causality",
+    "Cause",
     "Certificate",
     "Change",
     "Counterfactual",
     "CriterionError",
+    "Diversity",
     "Explainer",
     "Explanation",
     "Explanations",
@@ -57,6 +63,7 @@ __all__ = [
     "OutOfTime",
     "OutsideTrainingRange",
     "Proximity",
+    "Robustness",
     "Schema",
     "SchemaError",
     "SolverError",

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ifonly.criteria import Demand, Query
-from ifonly.criteria.robustness import Stays, lead
+from ifonly.criteria import Demand
+from ifonly.criteria.stays import Stays, lead
 from ifonly.engine import Found
 from ifonly.mip import Affine, Convex, FloatArray, Mip
-from ifonly.models import Form
 from ifonly.nogo import far_shift, no_go
 from ifonly.problem import Statement
 from ifonly.schema import Numeric
@@ -27,7 +26,7 @@ from ifonly.solvers import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
 from ifonly.variables import Variables
 
-__all__ = ["Attack", "attack", "settle"]
+__all__ = ["Attack", "attack", "withstand", "withstands"]
 
 Solve = Callable[[Statement, Limits], Found]
 
@@ -59,30 +58,24 @@ class Attack:
     least: float = np.inf
 
 
-def attack(
-    demand: Stays, query: Query, u: FloatArray, form: Form, backend: Backend, limits: Limits
-) -> Attack:
+def attack(demand: Stays, u: FloatArray, backend: Backend, limits: Limits) -> Attack:
     """Look for the point of the ball around `u` with the least lead, among those whose lead is not enough."""
     worst = Attack(True)
-    for k in range(len(demand.goal.gaps([Affine()] * form.n_outputs, 0.0))):
-        found = _attack_one(demand, query, u, form, k, backend, limits)
+    for k in range(len(demand.goal.gaps([Affine()] * demand.form.n_outputs, 0.0))):
+        found = _attack_one(demand, u, k, backend, limits)
         if not found.safe and (worst.safe or found.least < worst.least):
             worst = found
     return worst
 
 
-def _attack_one(
-    demand: Stays, query: Query, u: FloatArray, form: Form, k: int, backend: Backend, limits: Limits
-) -> Attack:
+def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: Limits) -> Attack:
     """Minimise one gap over the ball; a point that only a loose form admits makes the form finer there."""
+    form = demand.form
     for _ in range(_REFINEMENTS):
         mip = Mip()
-        x = Variables(mip, demand.ball(query, u), u, form.cuts(), form.raw())
+        x = Variables(mip, demand.ball(u), u, form.cuts(), form.raw())
         mip.minimise(demand.goal.gaps(form.embed(mip, x), 0.0)[k])
-        fine: dict[int, Affine] = {}
-        if demand.norm == "l2":
-            slopes = _slopes(demand, query, u)
-            fine = _round(mip, x, demand, u, slopes)
+        fine = _round(mip, x, demand, u) if demand.norm == "l2" else {}
         program = mip.arrays()
         for value in fine.values():
             program.integer[value.columns] = False
@@ -93,7 +86,7 @@ def _attack_one(
             return Attack(False)
         y = x.point(answer.values)
         for j, value in fine.items():
-            y[query.schema.starts[j]] = value.value(answer.values)
+            y[x.schema.starts[j]] = value.value(answer.values)
         least = float(lead(demand.goal, demand.goal.read.form(y[None, :]))[0])
         if least < demand.enough:
             return Attack(False, y, least)
@@ -104,13 +97,14 @@ def _attack_one(
     return Attack(False)
 
 
-def _round(mip: Mip, x: Variables, demand: Stays, u: FloatArray, slopes: FloatArray) -> dict[int, Affine]:
+def _round(mip: Mip, x: Variables, demand: Stays, u: FloatArray) -> dict[int, Affine]:
     """Demand ``sum_j ((y_j - u_j) / reach_j)^2 <= 1``: a number per cell where there is no raw value, else tangents.
 
     The first tangent stands where the lead falls most steeply, which is exact as far as the form is linear. Returns the
     raw values whose grid is so fine that it only gets in the way: without it the ball is a little larger.
     """
     squares, inner, steep = [Affine()], [], []
+    slopes = _slopes(demand, u)
     fine: dict[int, Affine] = {}
     for j in map(int, np.flatnonzero(demand.reach)):
         hat, reach = float(u[x.schema.starts[j]]), float(demand.reach[j])
@@ -160,16 +154,24 @@ def _within_one_with(total: Affine, inner: Sequence[Affine]) -> Convex:
     return Convex((total, *inner), function, gradient)
 
 
-def _slopes(demand: Stays, query: Query, u: FloatArray) -> FloatArray:
+def _slopes(demand: Stays, u: FloatArray) -> FloatArray:
     """Return by how much the lead rises per reach of each feature, from one end of the ball to the other."""
     ends = np.diag(demand.reach)[demand.reach > 0]
-    up, down = (np.array([demand.leads(query, u[None, :], sign * s)[0] for s in ends]) for sign in (1.0, -1.0))
+    up, down = (np.array([demand.leads(u[None, :], sign * s)[0] for s in ends]) for sign in (1.0, -1.0))
     slopes = np.zeros(len(demand.reach))
     slopes[demand.reach > 0] = 0.5 * (up - down)
     return slopes
 
 
-def settle(statement: Statement, search: Solve, backend: Backend, limits: Limits) -> tuple[Found, Statement]:
+def withstands(statement: Statement, u: FloatArray, backend: Backend, limits: Limits) -> bool:
+    """Whether a point, as it will be returned, is proven to meet every demand on a ball around it."""
+    balls = [d for d in statement.demands if isinstance(d, Stays) and d.reach.any()]
+    return all(attack(ball, u, backend, limits).safe for ball in balls)
+
+
+def withstand(
+    statement: Statement, search: Solve, backend: Backend, limits: Limits
+) -> tuple[Found, Statement]:
     """Search, attack, and demand more until no attack succeeds; return what was found and all that was demanded."""
     if not any(isinstance(d, Stays) and d.reach.any() for d in statement.demands):
         return search(statement, limits), statement
@@ -209,14 +211,16 @@ class _Siege:
         return [d for d in self.statement.demands if isinstance(d, Stays) and d.reach.any()]
 
     def _attacks(self, u: FloatArray) -> list[Attack]:
-        """Attack the point, as it will be stored, for every ball."""
-        query = self.statement.query
+        """Attack the point, as it will be returned, for every ball."""
         balls = self._balls()
         if any(np.array_equal(u, known, equal_nan=True) for ball in balls for known in ball.known):
             return [Attack(True) for _ in balls]
-        stored, limits = query.schema.stored(u), self._left(_GRACE)
-        form = self.statement.form
-        return [attack(b, query, stored, b.form(query, form), self.backend, limits) for b in balls]
+        row, limits = self._returned(u), self._left(_GRACE)
+        return [attack(ball, row, self.backend, limits) for ball in balls]
+
+    def _returned(self, u: FloatArray) -> FloatArray:
+        stored = self.statement.query.schema.stored(u)
+        return self.statement.settled(stored[None, :], by_model=True)[0]
 
     def _unfinished(self, found: Found) -> Found:
         """Return the best point known to be robust, if there is one, with the bound of all rounds."""
@@ -232,17 +236,15 @@ class _Siege:
     # -- ruling out ---------------------------------------------------------------------------------------------
     def _stricter(self, u: FloatArray, attacks: Sequence[Attack]) -> Statement:
         """Return the statement with what rules out each point that was found."""
-        query = self.statement.query
-        stored, costs = query.schema.stored(u), self.statement.costs()
+        row, costs = self._returned(u), self.statement.costs()
         new: dict[int, Demand] = {}
         for ball, found in zip(self._balls(), attacks, strict=True):
             if found.point is None:
                 continue
-            form = ball.form(query, self.statement.form)
-            box = no_go(ball, query, costs, form, stored, found.point)
+            box = no_go(ball, self.statement.query, costs, row, found.point)
             shift = None
             if box is None or len(ball.shifts) < _COPIES[ball.norm]:
-                shift = far_shift(ball, query, form, stored, found.point)
+                shift = far_shift(ball, self.statement.query, row, found.point)
             new[id(ball)] = ball.stricter(shift, box)
         return self._with(new)
 

@@ -6,14 +6,17 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ifonly.adversary import withstand, withstands
 from ifonly.blame import explain_infeasibility
 from ifonly.criteria import Criterion, Query
 from ifonly.criteria.proximity import Proximity
+from ifonly.criteria.robustness import Robustness
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Goal, Target, resolve
 from ifonly.engine import Found, find
@@ -28,9 +31,12 @@ from ifonly.events import Finished, OnEvent
 from ifonly.fitted import open_model
 from ifonly.mip import FloatArray
 from ifonly.problem import Problem, Statement, build
+from ifonly.ranges import safe_ranges
 from ifonly.result import Certificate, Change, Counterfactual, Explanation, Explanations
 from ifonly.schema import Numeric, Schema
-from ifonly.solvers import Limits, Status, find_solver
+from ifonly.several import Answer, NoMore, Several
+from ifonly.several import answers as several_answers
+from ifonly.solvers import Backend, Limits, Status, find_solver
 from ifonly.training import Training
 
 __all__ = ["Explainer"]
@@ -139,8 +145,8 @@ class Explainer:
             raise CriterionError(f"'n' must be at least 1, got {n!r}.")
         asked.refuse_what_is_there()
         deadline = began + time_limit
-        answers = asked.search(n, deadline, gap, on_event)
-        explanation = asked.explanation(answers, time.perf_counter() - began)
+        several = asked.search(n, deadline, gap, on_event)
+        explanation = asked.explanation(several, time.perf_counter() - began)
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
         if explanation.status != "optimal":
@@ -225,47 +231,34 @@ class _Question:
             )
 
     # -- searching ----------------------------------------------------------------------------------------------
-    def search(self, n: int, deadline: float, gap: float, on_event: OnEvent | None) -> list[Counterfactual]:
+    def search(self, n: int, deadline: float, gap: float, on_event: OnEvent | None) -> Several:
         """Return up to `n` verified counterfactuals, best first."""
-        from ifonly.criteria.distinct import OtherFeatures  # noqa: PLC0415 - only for more than one answer
-
-        answer, stopped = self._one(self.statement, deadline, gap, on_event)
-        answers = [answer]
-        statement = self.statement
-        while len(answers) < n and not stopped:
-            changed = self.query.changed(self._encode(answers[-1]))[0]
-            statement = replace(statement, demands=(*statement.demands, OtherFeatures.than(self.query, changed)))
-            try:
-                answer, stopped = self._one(statement, deadline, gap, on_event, last=False)
-            except (_NoMore, OutOfTime, KeyboardInterrupt):
-                break
-            answers.append(answer)
-        return answers
+        return several_answers(_Asking(self, deadline, gap, on_event), n)
 
     def _encode(self, answer: Counterfactual) -> FloatArray:
         return self.query.schema.encode(answer.row, missing=True)
 
     def _one(
         self, statement: Statement, deadline: float, gap: float, on_event: OnEvent | None, *, last: bool = True
-    ) -> tuple[Counterfactual, bool]:
-        """Return one verified counterfactual, and whether Ctrl-C cut it short; widen the margin while refused."""
+    ) -> Answer:
+        """Return one verified counterfactual; widen the margin while the model refuses."""
         backend = self.explainer.backend
         best: tuple[FloatArray, float] | None = None
         u: FloatArray | None = None
         for margin in self._margins():
             statement = replace(statement, margin=margin)
             limits = Limits(max(deadline - time.perf_counter(), 0.0), gap, seed=self.explainer.random_state)
-            found = find(statement, backend, limits, on_event)
+            found, statement = withstand(statement, partial(_find, backend, on_event), backend, limits)
             if found.status is Status.INFEASIBLE:
                 if not last:
-                    raise _NoMore
+                    raise NoMore
                 if u is not None:
                     break
                 raise explain_infeasibility(statement, backend, replace(limits, seconds=max(limits.seconds, 1.0)))
-            best = self._first_verified(found, statement)
+            best = self.first_verified(found, statement)
             u = found.u if found.u is not None else u
             if best is not None:
-                return self._counterfactual(best[0], statement, found, gap), found.interrupted
+                return self.answer(best[0], statement, found, gap)
             if found.interrupted:
                 raise KeyboardInterrupt
             if found.u is None or time.perf_counter() > deadline:
@@ -297,7 +290,7 @@ class _Question:
         features = [self.query.schema.features[j] for j in self.statement.form.raw()]
         return all(isinstance(f, Numeric) and f.step is not None for f in features)
 
-    def _first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
+    def first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
         """Return the best point that the user's own model confirms, exactly as it will be returned."""
         candidates = [] if found.u is None else [found.u]
         if found.status is not Status.OPTIMAL:
@@ -324,6 +317,10 @@ class _Question:
         return all(bool(d.verified(self.query, row)[0]) for d in statement.demands if d is not self.goal)
 
     # -- answering ----------------------------------------------------------------------------------------------
+    def answer(self, u: FloatArray, statement: Statement, found: Found, gap: float) -> Answer:
+        """Return a verified point as an answer."""
+        return Answer(self._counterfactual(u, statement, found, gap), u, found, statement)
+
     def _counterfactual(
         self, u: FloatArray, statement: Statement, found: Found, gap: float
     ) -> Counterfactual:
@@ -352,8 +349,13 @@ class _Question:
             float(self.goal.score_of(row)[0]),
             distance,
             certificate,
+            ranges=safe_ranges(statement, u, self.explainer.backend) if self._robust else {},
             measures=measures,
         )
+
+    @property
+    def _robust(self) -> bool:
+        return any(isinstance(c, Robustness) for c in self.statement.criteria)
 
     def _predicted(self, row: FloatArray) -> Any:
         """Return the model's prediction: the wanted label, which it has just confirmed, or what it says."""
@@ -367,32 +369,56 @@ class _Question:
         decided = read.decide(read.form(row))[0]
         return read.classes[int(decided)] if read.classes else float(decided)
 
-    def explanation(self, answers: Sequence[Counterfactual], seconds: float) -> Explanation:
+    def explanation(self, several: Several, seconds: float) -> Explanation:
         """Put the answers together."""
-        u = self.query.factual[None, :]
+        u, answers = self.query.factual[None, :], several.answers
         model = self.explainer.model
-        proven = all(a.certificate.proven for a in answers)
         has_probabilities = model.read.link != "none"
         speaking = [c for c in self.statement.criteria if type(c).remarks is not Criterion.remarks]
         rows = np.vstack([self._encode(a) for a in answers]) if speaking else np.empty((0, 0))
         return Explanation(
-            tuple(answers),
+            answers,
             self.frame,
             self._said(u),
             float(self.goal.score_of(u)[0]),
             self.goal.text.removeprefix("want "),
             self.query.schema,
-            "optimal" if proven else "feasible",
+            "optimal" if several.proven else "feasible",
             seconds,
             answers[0].certificate.solver,
-            notes=tuple(r for c in speaking for r in c.remarks(self.query, rows)),
+            notes=(*several.notes, *(r for c in speaking for r in c.remarks(self.query, rows))),
             score_name="probability" if has_probabilities else "score" if model.read.classes else "value",
             reference=self.explainer._frame,  # noqa: SLF001 - the question is part of the explainer
         )
 
 
-class _NoMore(Exception):  # noqa: N818 - a signal, not an error
-    """There is no further answer that differs from those found."""
+@dataclass(frozen=True)
+class _Asking:
+    """A question with its limits, to be answered as often as it takes."""
+
+    question: _Question
+    deadline: float
+    gap: float
+    on_event: OnEvent | None
+
+    @property
+    def statement(self) -> Statement:
+        return self.question.statement
+
+    def one(self, statement: Statement, *, first: bool = True) -> Answer:
+        return self.question._one(statement, self.deadline, self.gap, self.on_event, last=first)
+
+    def another(self, u: FloatArray, answer: Answer) -> Answer | None:
+        question, found = self.question, replace(answer.found, u=u)
+        verified = question.first_verified(found, answer.statement)
+        limits = Limits(max(self.deadline - time.perf_counter(), 0.0))
+        if verified is None or not withstands(answer.statement, verified[0], question.explainer.backend, limits):
+            return None
+        return question.answer(verified[0], answer.statement, found, self.gap)
+
+
+def _find(backend: Backend, on_event: OnEvent | None, statement: Statement, limits: Limits) -> Found:
+    return find(statement, backend, limits, on_event)
 
 
 def _plain(value: Any) -> Any:

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from ifonly.box import Box
 from ifonly.criteria import Costs, Query
-from ifonly.criteria.robustness import Stays
+from ifonly.criteria.stays import Stays
 from ifonly.mip import Affine, FloatArray
-from ifonly.models import Form
 from ifonly.models.scan import Brackets
 from ifonly.models.trees import Trees
 from ifonly.schema import Numeric
@@ -28,36 +27,39 @@ BoolArray = npt.NDArray[np.bool_]
 _AT_EDGE = 1e-6
 
 
-def far_shift(demand: Stays, query: Query, form: Form, u: FloatArray, y: FloatArray) -> FloatArray:
+def far_shift(demand: Stays, query: Query, u: FloatArray, y: FloatArray) -> FloatArray:
     """Return a shift that breaks `u` as the one to `y` does, and reaches as far as the ball.
 
     The farther it reaches, the more of the other answers that stand too near the same edge it rules out as well.
     """
     starts = np.array(query.schema.starts)
     off = np.where(demand.reach > 0, y[starts] - u[starts], 0.0)
-    low, high = _same_cells(demand, query, form, u, y, off)
-    wide = demand.widened(query)
+    low, high = _same_cells(demand, u, y, off)
+    wide = demand.widened()
     if demand.norm == "l2":
         changed = query.factual[starts] != u[starts]
-        far = _stretched(demand, query, changed, off, low, high)
+        far = _stretched(demand, changed, off, low, high)
         return np.where(far == 0.0, 0.0, far + np.sign(far) * (wide - demand.reach))
     back = np.sign(np.nan_to_num(query.factual[starts] - u[starts]))
     below, above = low <= -demand.reach, high >= demand.reach
-    far = np.where(below & above, back * wide, np.where(below, -wide, np.where(above, wide, 0.5 * (low + high))))
+    far = np.where(
+        below & above, back * wide, np.where(below, -wide, np.where(above, wide, 0.5 * (low + high)))
+    )
     far = np.where(np.abs(far) >= demand.reach * (1.0 - _AT_EDGE), np.sign(far) * wide, far)
-    return _to_corners(demand, query, u, far, wide)
+    return _to_corners(demand, u, far, wide)
 
 
 def _same_cells(
-    demand: Stays, query: Query, form: Form, u: FloatArray, y: FloatArray, off: FloatArray
+    demand: Stays, u: FloatArray, y: FloatArray, off: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the least and greatest shift of each feature that stays in the cell of `y`, within the ball."""
-    ball, cuts, raw = demand.ball(query, u), form.cuts(), form.raw()
+    ball, cuts, raw = demand.ball(u), demand.form.cuts(), demand.form.raw()
+    schema = demand.limits.schema
     low, high = off.copy(), off.copy()
     for j in map(int, np.flatnonzero(demand.reach)):
         if j in raw:
             continue
-        feature, at = query.schema.features[j], query.schema.starts[j]
+        feature, at = schema.features[j], schema.starts[j]
         assert isinstance(feature, Numeric)
         cells = Cells.of(feature, float(ball.lower[j]), float(ball.upper[j]), cuts.get(j, np.empty(0)))
         k = int(cells.index(y[at]))
@@ -66,23 +68,23 @@ def _same_cells(
     return low, high
 
 
-def _to_corners(
-    demand: Stays, query: Query, u: FloatArray, shift: FloatArray, wide: FloatArray
-) -> FloatArray:
+def _to_corners(demand: Stays, u: FloatArray, shift: FloatArray, wide: FloatArray) -> FloatArray:
     """Move each entry to an end of its reach, or to none, while `u` stays broken: such shifts share their cuts."""
     for j in np.flatnonzero((shift != 0.0) & (np.abs(shift) < wide)):
         trials = [np.where(np.arange(len(shift)) == j, end, shift) for end in (-wide[j], wide[j], 0.0)]
-        leads = [float(demand.leads(query, u[None, :], trial)[0]) for trial in trials]
+        leads = [float(demand.leads(u[None, :], trial)[0]) for trial in trials]
         if min(leads) < demand.enough:
             shift = trials[int(np.argmin(leads))]
     return shift
 
 
 def _stretched(
-    demand: Stays, query: Query, changed: BoolArray, off: FloatArray, low: FloatArray, high: FloatArray
+    demand: Stays, changed: BoolArray, off: FloatArray, low: FloatArray, high: FloatArray
 ) -> FloatArray:
     """Return the shift made longer, as far as the cells and the ball allow; what lies on a grid stays."""
-    free = np.array([isinstance(f, Numeric) and f.step is None for f in query.schema.features]) & (off != 0.0)
+    free = np.array([isinstance(f, Numeric) and f.step is None for f in demand.limits.schema.features]) & (
+        off != 0.0
+    )
     share = off / np.where(demand.reach > 0, demand.reach, 1.0)
     grown = _on_sphere(np.abs(share), free, changed)
     room = np.where(off > 0, high, low) / np.where(off != 0.0, off, 1.0)
@@ -102,20 +104,20 @@ def _on_sphere(share: FloatArray, free: BoolArray, changed: BoolArray) -> FloatA
     return np.where(growing, share * np.sqrt(max(1.0 - spent, length**2)) / length, share)
 
 
-def no_go(demand: Stays, query: Query, costs: Costs, form: Form, u: FloatArray, y: FloatArray) -> Box | None:
+def no_go(demand: Stays, query: Query, costs: Costs, u: FloatArray, y: FloatArray) -> Box | None:
     """Return a box of answers that `y`'s part of the ball rules out, `u` among them; None if there is no such box."""
-    if form.raw():
+    if demand.form.raw():
         return None
-    region = _Region(query, costs, form, y)
-    if isinstance(form, Trees):
-        region.grow(demand, form)
+    region = _Region(demand, query, costs, y)
+    if isinstance(demand.form, Trees):
+        region.grow(demand.form)
     return _widened(demand, query, region.box, u)
 
 
 def _widened(demand: Stays, query: Query, region: Box, u: FloatArray) -> Box:
     """Return the box of all points from which the ball, or a box inside it, reaches the region."""
-    limits = Box.of(query.schema, query.factual)
-    reach = demand.widened(query)
+    limits = demand.limits
+    reach = demand.widened()
     if demand.norm == "l2":
         starts = np.array(query.schema.starts)
         at, hat = u[starts], query.factual[starts]
@@ -132,9 +134,9 @@ def _widened(demand: Stays, query: Query, region: Box, u: FloatArray) -> Box:
 class _Region:
     """A box of cells and levels that grows."""
 
-    def __init__(self, query: Query, costs: Costs, form: Form, y: FloatArray) -> None:
-        self.query, self.schema, self.costs = query, query.schema, costs
-        self.box = Box.of(query.schema, query.factual)
+    def __init__(self, demand: Stays, query: Query, costs: Costs, y: FloatArray) -> None:
+        self.demand, self.query, self.schema, self.costs = demand, query, query.schema, costs
+        self.box, form = demand.limits.copy(), demand.form
         self.cells: dict[int, Cells] = {}
         for j in sorted(form.features()):
             feature, part = self.schema.features[j], y[self.schema.slice(j)]
@@ -149,10 +151,10 @@ class _Region:
                 k = int(self.cells[j].index(part[0]))
                 self.box.lower[j], self.box.upper[j] = self.cells[j].low[k], self.cells[j].high[k]
 
-    def grow(self, demand: Stays, form: Trees) -> None:
+    def grow(self, form: Trees) -> None:
         """Add cells and levels, always where an answer could leave the box most cheaply, while all of it flips."""
-        tops = _Tops(demand, form, self.box)
-        wide = demand.widened(self.query)
+        tops = _Tops(self.demand, form, self.box)
+        wide = self.demand.widened()
         ways = [(self._price(j, way, wide), j, way) for j, way in self._ways(form)]
         heapq.heapify(ways)
         while ways:

@@ -119,9 +119,18 @@ class Explanation(Sequence[Counterfactual]):
     def __iter__(self) -> Iterator[Counterfactual]:
         return iter(self.counterfactuals)
 
-    def frame(self) -> pd.DataFrame:
-        """Return one row per counterfactual, in the columns, order and dtypes of the training data."""
-        return pd.concat([c.row for c in self.counterfactuals], ignore_index=True)
+    def frame(self, *, ranges: bool = False) -> pd.DataFrame:
+        """Return one row per counterfactual, in the columns, order and dtypes of the training data.
+
+        With `ranges`, each feature that has one is followed by its ``_low`` and ``_high``: while it stays between them,
+        and the others as they are, so does the outcome (see `Robustness`). They are missing where nothing changes.
+        """
+        rows = pd.concat([c.row for c in self.counterfactuals], ignore_index=True)
+        for name in [n for n in rows.columns if any(n in c.ranges for c in self.counterfactuals)] if ranges else ():
+            ends = [c.ranges.get(name, (float("nan"), float("nan"))) for c in self.counterfactuals]
+            for k, end in enumerate(("low", "high"), 1):
+                rows.insert(int(rows.columns.get_loc(name)) + k, f"{name}_{end}", [pair[k - 1] for pair in ends])
+        return rows
 
     def changes(self) -> pd.DataFrame:
         """Return one line per change: counterfactual, feature, from, to."""

@@ -15,18 +15,17 @@ import numpy as np
 
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray
-from ifonly.schema import Numeric, Schema
+from ifonly.schema import Numeric
 from ifonly.variables import Cells, Variables
 
 __all__ = ["Shifted", "moved"]
 
 
-def moved(schema: Schema, factual: FloatArray, U: FloatArray, shift: FloatArray) -> FloatArray:
-    """Return canonical rows with a shift per feature added, within the bounds of the schema and free of the dust of grids."""
-    limits = Box.of(schema, factual)
+def moved(limits: Box, U: FloatArray, shift: FloatArray) -> FloatArray:
+    """Return canonical rows with a shift per feature added, within the limits and free of the dust of grids."""
     out = U.copy()
     for j in np.flatnonzero(shift):
-        feature, at = schema.features[j], schema.starts[j]
+        feature, at = limits.schema.features[j], limits.schema.starts[j]
         assert isinstance(feature, Numeric)
         values = np.clip(out[:, at] + shift[j], limits.lower[j], limits.upper[j])
         on_grid = feature.step is not None and feature.snap(float(shift[j])) == shift[j]
@@ -50,7 +49,8 @@ class Shifted(Variables):
         box = base.box.copy()
         for j in np.flatnonzero(shift):
             box.lower[j], box.upper[j] = (
-                np.clip(end + shift[j], limits.lower[j], limits.upper[j]) for end in (box.lower[j], box.upper[j])
+                np.clip(end + shift[j], limits.lower[j], limits.upper[j])
+                for end in (box.lower[j], box.upper[j])
             )
         super().__init__(base.mip, box, base.factual, base._cuts, base._raw_features)
         self.base, self.shift = base, shift
@@ -61,7 +61,9 @@ class Shifted(Variables):
         cells, s = self.base.cells(j), float(self.shift[j])
         if s == 0.0:
             return cells
-        low, high = (np.clip(end + s, self.box.lower[j], self.box.upper[j]) for end in (cells.low, cells.high))
+        low, high = (
+            np.clip(end + s, self.box.lower[j], self.box.upper[j]) for end in (cells.low, cells.high)
+        )
         return Cells(cells.cuts + s, low, high)
 
     def literals(self, j: int) -> IntArray:

@@ -37,8 +37,14 @@ def test_known_answers(name: str) -> None:
 
 def test_highs_is_always_there() -> None:
     assert "highs" in available_solvers()
-    assert find_solver("auto") is find_solver("highs")
-    assert find_solver("highs").version()
+    for name in ("auto", "highs"):
+        assert find_solver(name).available()
+        assert find_solver(name).version()
+        assert find_solver(name).label == "HiGHS"
+
+
+def test_the_automatic_choice_knows_its_answers() -> None:
+    check_solver(find_solver("auto"))
 
 
 def test_unknown_solver_is_named_with_the_nearest() -> None:

@@ -156,8 +156,8 @@ class Causality(Criterion):
             absent = [p for p in cause.parents if _is_missing(query, schema.index(p))]
             if absent and not accepts:
                 raise CriterionError(
-                    f"{absent[0]!r} is missing in this row, and the cause of {name!r} gives a missing value no meaning. "
-                    "Fill it in, or leave the effect out of Causality."
+                    f"{absent[0]!r} is missing in this row, and the cause of {name!r} gives a missing value no "
+                    "meaning. Fill it in, or leave the effect out of Causality."
                 )
 
     def check_together(self, query: Query, demands: Sequence[Demand]) -> None:

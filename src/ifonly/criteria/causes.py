@@ -105,8 +105,8 @@ def _learned(query: Query, name: str, cause: Cause) -> Mechanism:
     opened = open_part(model, schema, fitted, base, f"The cause of {name!r}: ")
     if opened.read.classes:
         raise CriterionError(
-            f"The model of {name!r} predicts classes ({', '.join(map(repr, opened.read.classes))}), but what it causes is "
-            "a number. Fit a regression model."
+            f"The model of {name!r} predicts classes ({', '.join(map(repr, opened.read.classes))}), but what it causes "
+            "is a number. Fit a regression model."
         )
     form = values(opened.read, f"The cause of {name!r}")
     return Mechanism(schema.index(name), tuple(schema.index(p) for p in fitted), form, opened)
@@ -124,7 +124,8 @@ def _weights(feature: Feature, name: str, coefficient: Coefficient) -> Any:
     if isinstance(feature, Numeric):
         if isinstance(coefficient, Mapping):
             raise CriterionError(
-                f"{feature.name!r} is numeric: its coefficient in the cause of {name!r} is one number, got {coefficient!r}."
+                f"{feature.name!r} is numeric: its coefficient in the cause of {name!r} is one number, got "
+                f"{coefficient!r}."
             )
         return float(coefficient)
     if isinstance(coefficient, Mapping):

@@ -1,35 +1,51 @@
-"""Demands that keep a further answer apart from earlier ones."""
+"""Demands that keep a further answer apart from an earlier one: by the features it changes, or by a distance."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.criteria import Demand, Query
+from ifonly.box import Box
+from ifonly.criteria import Demand, Query, number
+from ifonly.criteria.proximity import Proximity
 from ifonly.mip import Affine, FloatArray
+from ifonly.schema import Numeric
 
 if TYPE_CHECKING:
-    from ifonly.problem import Problem
+    from ifonly.problem import Problem, Statement
 
-__all__ = ["OtherFeatures"]
+__all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures"]
 
 _LEAST_MOVE = 1e-4  # of the training range: less than that is not another answer
+_WIDER = 1e-6  # the program asks for this much more than the distance, so that no rounding takes it away
 
 
 @dataclass(frozen=True, eq=False)
-class OtherFeatures(Demand):
+class Distinct(Demand):
+    """A demand for another answer, with points that are known to be worth a try."""
+
+    known: tuple[FloatArray, ...] = ()
+
+    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
+        """Return the points worth a try."""
+        del statement, box
+        return self.known
+
+
+@dataclass(frozen=True, eq=False)
+class OtherFeatures(Distinct):
     """The set of changed features must not be this one: ``sum_{j in S} (1 - z_j) + sum_{j not in S} z_j >= 1``."""
 
-    changed: npt.NDArray[np.bool_]
+    changed: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
 
     @classmethod
     def than(cls, query: Query, changed: npt.NDArray[np.bool_]) -> OtherFeatures:
         """Return the demand for another set than the given one."""
-        names = ", ".join(query.schema.names[j] for j in np.flatnonzero(changed))
-        return cls(f"change another set of features than {names}", changed)
+        return cls(f"change another set of features than {_names(query, changed)}", changed=changed)
 
     def apply(self, problem: Problem) -> None:
         """Exclude this set: one of its features stays, or one outside of it surely moves."""
@@ -39,9 +55,117 @@ class OtherFeatures(Demand):
             if self.changed[j]
             else problem.x.surely_changed(j, _LEAST_MOVE * max(float(ranges[j]), 1e-12))
             for j in problem.moving()
+            if j not in problem.query.exempt
         ]
         problem.mip.row(Affine.total(terms), lower=1.0)
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows change another set."""
-        return np.asarray((query.changed(U) != self.changed).any(axis=1))
+        return np.asarray((query.counted(U) != self.changed).any(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOne(Distinct):
+    """One of these features must stay as it is: ``sum_{j in S} (1 - z_j) >= 1``; so no answer contains another."""
+
+    changed: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
+
+    @classmethod
+    def of(cls, query: Query, changed: npt.NDArray[np.bool_]) -> LeaveOne:
+        """Return the demand that one of the given features stays."""
+        return cls(f"leave one of {_names(query, changed)} as it is", changed=changed)
+
+    def apply(self, problem: Problem) -> None:
+        """Let one of the features stay; one that must differ anyway does not count."""
+        stays = [
+            Affine(constant=1.0) if problem.x.is_settled(j) else 1.0 - problem.x.changed(j)
+            for j in map(int, np.flatnonzero(self.changed))
+            if problem.x.is_home(j)
+        ]
+        problem.mip.row(Affine.total(stays), lower=1.0)
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows leave one of the features as it is."""
+        return np.asarray(~query.changed(U)[:, self.changed].all(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Apart(Distinct):
+    r"""The distance to an earlier answer ``y`` must be at least ``least``, in the l1 metric of the query's proximity.
+
+    ``sum_j r_j t_j + sum_j w_j [another level] >= least`` with ``t_j <= |x_j - y_j|``, which is not convex: with the
+    order literal ``b <=> x_j <= y_j`` and ``low <= x_j <= high``
+
+        t_j <= x_j - y_j + 2 (y_j - low) b,    t_j <= y_j - x_j + 2 (high - y_j) (1 - b).
+
+    Only features that the model or another demand looks at move for it.
+    """
+
+    point: FloatArray = None  # type: ignore[assignment]
+    metric: Proximity = None  # type: ignore[assignment]
+    least: float = 0.0
+
+    @classmethod
+    def from_(cls, point: FloatArray, metric: Proximity, least: float) -> Apart:
+        """Return the demand to keep a distance from one answer."""
+        text = f"be at least {number(least)} away from an earlier answer"
+        return cls(text, point=point, metric=Proximity("l1", metric.scale, metric.weights), least=least)
+
+    def _from_point(self, query: Query) -> Query:
+        return replace(query, factual=self.point)
+
+    def distance(self, query: Query, U: FloatArray) -> FloatArray:
+        """Return the distance of each row to the earlier answer."""
+        return self.metric.distance(self._from_point(query), U)
+
+    def cuts(self, query: Query) -> Mapping[int, FloatArray]:
+        """Cut every number at the earlier answer, so that a literal says on which side one is."""
+        return {j: self.point[[query.schema.starts[j]]] for j in sorted(self.raw(query))}
+
+    def raw(self, query: Query) -> frozenset[int]:
+        """Return the numbers the model looks at: within a cell, only the raw value tells how far one is."""
+        return frozenset(
+            j
+            for j in query.model.read.form.features()
+            if isinstance(query.schema.features[j], Numeric)
+            and not np.isnan(self.point[query.schema.starts[j]])
+        )
+
+    def apply(self, problem: Problem) -> None:
+        """Demand the distance, a little more than asked for."""
+        query, x = problem.query, problem.x
+        costs = self.metric.costs(self._from_point(query))
+        assert costs is not None
+        moving = problem.moving()
+        still = [j for j in range(len(query.schema)) if j not in moving]
+        home = costs.per_feature(self._from_point(query), query.factual[None, :])[0, still].sum()
+        terms = [Affine(constant=float(home))]
+        for j in moving:
+            if not isinstance(query.schema.features[j], Numeric):
+                terms.append(x.level_table(j, costs.levels[query.schema.slice(j)]))
+            elif costs.linear[j] > 0:
+                terms.append(self._number(problem, j) * float(costs.linear[j]))
+        problem.mip.row(Affine.total(terms), lower=self.least * (1.0 + _WIDER))
+
+    def _number(self, problem: Problem, j: int) -> Affine:
+        """Return an expression that is at most ``|x_j - y_j|``."""
+        x, y = problem.x, float(self.point[problem.query.schema.starts[j]])
+        low, high = float(problem.box.lower[j]), float(problem.box.upper[j])
+        if not x.is_raw(j):
+            hat = float(problem.query.factual[problem.query.schema.starts[j]])
+            return x.cell_table(j, np.abs(x.cells(j).nearest(hat) - y))
+        if low >= y or high <= y:
+            return x.raw(j) - y if low >= y else y - x.raw(j)
+        below = x.at_most(j, y)
+        t = problem.mip.column(0.0, max(high - y, y - low), name=f"{problem.query.schema.names[j]}_apart")
+        problem.mip.row(t - x.raw(j) - below * (2.0 * (y - low)), upper=-y)
+        problem.mip.row(t + x.raw(j) + below * (2.0 * (high - y)), upper=y + 2.0 * (high - y))
+        return t
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows are far enough away."""
+        return np.asarray(self.distance(query, U) >= self.least)
+
+
+def _names(query: Query, changed: npt.NDArray[np.bool_]) -> str:
+    return ", ".join(query.schema.names[j] for j in np.flatnonzero(changed))

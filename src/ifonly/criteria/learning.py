@@ -38,7 +38,7 @@ def _candidates(seed: int) -> list[Any]:
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
 
     network = MLPRegressor(
-        hidden_layer_sizes=(20,), alpha=0.01, solver="lbfgs", max_iter=500, random_state=seed
+        hidden_layer_sizes=(20,), alpha=0.01, solver="lbfgs", max_iter=200, random_state=seed
     )
     return [
         Ridge(),

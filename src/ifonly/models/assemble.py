@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,13 +10,12 @@ import numpy.typing as npt
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray, IntArray
-from ifonly.models.source import Source, Split
+from ifonly.models.pullback import Below, Split
+from ifonly.models.source import Source
 from ifonly.models.trees import Addition, Nodes, Trees
 from ifonly.schema import Numeric
 
 __all__ = ["Below", "RawTree", "assemble", "float32_at_most", "float32_below", "float64_at_most"]
-
-Below = Callable[[FloatArray, FloatArray], npt.NDArray[np.bool_]]
 
 
 def _as_float32(z: FloatArray) -> npt.NDArray[np.float32]:

@@ -98,7 +98,7 @@ def test_numeric_steps(step: Any) -> None:
         OneHotEncoder(max_categories=2),
         OrdinalEncoder(),
         OrdinalEncoder(categories=[["part", "none", "full"], ["rent", "own"]]),
-        TargetEncoder(random_state=0),
+        TargetEncoder(),
         make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()),
     ],
     ids=repr,

@@ -1,0 +1,129 @@
+"""Records: one line per problem, method and factual, judged by the model itself; kept as CSV while the run goes on."""
+
+from __future__ import annotations
+
+import csv
+import os
+import warnings
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.speed.methods import Reply
+from benchmarks.speed.problems import Case
+
+__all__ = ["Record", "append", "beaten", "judge", "load", "missing"]
+
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one method did with one row.
+
+    Attributes
+    ----------
+    status
+        "found"; or "infeasible", "out of time", "none found", "killed", "died", "error", "unsupported" and the like.
+    proven
+        Whether the method claims that nothing costs less (or that nothing exists).
+    valid
+        Whether the model's own `predict` gives the wanted class for the row that was returned.
+    coherent
+        Whether whole numbers are whole, categories are one level, and changed numbers stay in the training range.
+    objective
+        The normalised l1 distance of the returned row, measured here for everybody.
+    load
+        The machine's load average when the row was asked for.
+    """
+
+    problem: str
+    method: str
+    factual: int
+    status: str
+    seconds: float
+    proven: bool = False
+    valid: bool = False
+    coherent: bool = False
+    objective: float = np.nan
+    bound: float = np.nan
+    build: float = np.nan
+    solve: float = np.nan
+    verify: float = np.nan
+    load: float = np.nan
+    note: str = ""
+
+
+def judge(case: Case, method: str, row: int, reply: Reply, load: float = np.nan) -> Record:
+    """Measure a reply: distance, coherence, and what the model says of the returned row."""
+    common = {
+        "problem": case.name,
+        "method": method,
+        "factual": int(row),
+        "status": reply.status,
+        "seconds": reply.seconds,
+        "proven": bool(reply.proven),
+        "bound": reply.bound,
+        "load": load,
+        "note": reply.note.replace("\n", " "),
+        **reply.phases,
+    }
+    if reply.row is None:
+        return Record(**common)
+    factual = case.matrix[row]
+    frame = case.frame_of(reply.row) if reply.frame is None else reply.frame
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        valid = bool(case.model.predict(frame)[0] == case.table.wanted)
+    return Record(
+        **common,
+        valid=valid,
+        coherent=case.encoding.coherent(reply.row, factual),
+        objective=case.encoding.distance(reply.row, factual),
+    )
+
+
+def missing(case: Case, method: str, status: str, note: str) -> Record:
+    """Return the line of a method that could not be opened on a case, so that it is not dropped silently."""
+    return Record(case.name, method, -1, status, np.nan, note=note.replace("\n", " ")[:300])
+
+
+def load_average() -> float:
+    """Return the load of the machine, where it is known."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else np.nan
+
+
+def append(path: Path, records: Iterable[Record]) -> None:
+    """Add lines to a CSV file, with a header when it is new."""
+    new = not path.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, [f.name for f in fields(Record)])
+        if new:
+            writer.writeheader()
+        writer.writerows(asdict(record) for record in records)
+
+
+def load(path: Path) -> pd.DataFrame:
+    """Return the lines of a CSV file, one per problem, method and factual; of repeated ones the last."""
+    frame = pd.read_csv(path, keep_default_na=True)
+    for name in ("proven", "valid", "coherent"):
+        frame[name] = frame[name].astype(bool)
+    frame["note"] = frame["note"].fillna("")
+    return frame.drop_duplicates(["problem", "method", "factual"], keep="last").reset_index(drop=True)
+
+
+def beaten(records: pd.DataFrame, ours: str = "ifonly") -> pd.DataFrame:
+    """Return valid, coherent answers of others that cost less than an answer of ours that was called optimal.
+
+    Each would be an error in a proof of ours.
+    """
+    keys = ["problem", "factual"]
+    sure = records[(records["method"] == ours) & records["proven"] & records["valid"]]
+    others = records[(records["method"] != ours) & records["valid"] & records["coherent"]]
+    both = others.merge(sure[[*keys, "objective"]], on=keys, suffixes=("", "_ours"))
+    least = both["objective_ours"] * (1 - _TOLERANCE) - _TOLERANCE
+    return both[both["objective"] < least][[*keys, "method", "objective", "objective_ours"]]

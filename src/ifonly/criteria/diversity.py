@@ -1,0 +1,77 @@
+"""Diversity: what makes a further answer another answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from ifonly.criteria import Criterion, Query, number
+from ifonly.criteria.distinct import Apart, Distinct, LeaveOne, OtherFeatures
+from ifonly.criteria.proximity import Proximity
+from ifonly.errors import CriterionError
+from ifonly.mip import FloatArray
+
+__all__ = ["Diversity"]
+
+How = Literal["features", "iterate", "incumbents", "clusters"]
+
+
+@dataclass(frozen=True)
+class Diversity(Criterion):
+    """How the answers differ when more than one is asked for.
+
+    Parameters
+    ----------
+    how
+        * ``"features"``, the default: each answer leaves at least one feature of every earlier answer as it is. Each is
+          the cheapest that does (Russell 2019 restricts earlier answers' features in the same spirit).
+        * ``"iterate"``: any two answers are at least `distance` apart (Karimi et al. 2020). Each is the cheapest that is.
+        * ``"incumbents"``: the points met on the way to the optimum, in one search (Maragno et al. 2022). The first is
+          the optimum, the others are whatever was found.
+        * ``"clusters"``: the best answer of each cluster of `Manifold(clusters=...)`, cheapest first.
+    distance
+        For ``"iterate"``: the least distance, in the l1 metric with the scales and weights of the query's `Proximity`.
+    nested
+        For ``"features"``: let an answer change all that an earlier one changes, and more; then only equal sets are
+        excluded.
+
+    Examples
+    --------
+    >>> Diversity("iterate", distance=0.2)
+    Diversity(how='iterate', distance=0.2, nested=False)
+    """
+
+    how: How = "features"
+    distance: float = 0.1
+    nested: bool = False
+
+    def __post_init__(self) -> None:
+        if self.how not in get_args(How):
+            raise CriterionError(
+                f"The 'how' of Diversity must be one of {', '.join(get_args(How))}. Got {self.how!r}."
+            )
+        if not (np.isfinite(self.distance) and self.distance > 0):
+            raise CriterionError(
+                f"The 'distance' of Diversity must be a positive number, got {self.distance!r}. It is counted like the "
+                "distance to the factual: 0.1 is a tenth of one feature's range."
+            )
+
+    def another(self, query: Query, criteria: Sequence[Criterion], u: FloatArray) -> Distinct:
+        """Return the demand for an answer other than `u`."""
+        if self.how == "iterate":
+            metric = next((c for c in reversed(criteria) if isinstance(c, Proximity)), Proximity())
+            return Apart.from_(u, metric, self.distance)
+        changed = query.counted(u[None, :])[0]
+        return OtherFeatures.than(query, changed) if self.nested else LeaveOne.of(query, changed)
+
+    @property
+    def none_left(self) -> str:
+        """What it means that there is no further answer."""
+        if self.how == "iterate":
+            return f"no further answer is {number(self.distance)} away from the others"
+        if self.nested:
+            return "no further answer changes another set of features"
+        return "every further answer changes all that one of these changes"

@@ -1,0 +1,202 @@
+"""The demand behind robustness: a lead that is kept under every shift that is known to matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.box import Box
+from ifonly.criteria import Demand, Query
+from ifonly.criteria.validity import Goal
+from ifonly.mip import Affine, FloatArray
+from ifonly.models import Form
+from ifonly.schema import Numeric
+from ifonly.shifted import Shifted, moved
+
+if TYPE_CHECKING:
+    from ifonly.problem import Problem, Statement
+
+__all__ = ["Ball", "Stays", "lead"]
+
+Ball = Literal["linf", "l2"]
+
+_WIDER = 1e-9  # shifts reach this share beyond the ball, so that rounding never lets its edge slip out
+
+
+def lead(goal: Goal, scores: FloatArray) -> FloatArray:
+    """Return by how much the scores clear the goal, the tightest row of it: the NumPy twin of `Goal.gaps`."""
+    gaps = goal.gaps([Affine.of(k) for k in range(scores.shape[1])], 0.0)
+    if gaps:
+        return np.min([scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0)
+    probabilities = goal.read.probabilities(scores)
+    assert probabilities is not None
+    return np.asarray(np.log(probabilities[:, goal.index] / goal.probability))
+
+
+@dataclass(frozen=True, eq=False)
+class Stays(Demand):
+    """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter.
+
+    Attributes
+    ----------
+    goal
+        What must hold, of the explained model or of another.
+    form
+        The scores of that model, refined where it was needed.
+    margin, room
+        The lead that is demanded, and the little more that keeps ties and rounding away.
+    reach
+        Per feature: how far a number may be off; all zeros for a demand on the answer alone.
+    norm
+        The shape of the ball with these half-axes.
+    shifts
+        The shifts found so far, "none" first; `ifonly.adversary` adds to them.
+    limits
+        The schema's bounds, beyond which there are no values.
+    nogo
+        Boxes found so far in which no answer may lie: from anywhere in them, the ball meets points that flip.
+    known
+        Points that are proven to keep the lead all over their ball.
+    """
+
+    goal: Goal
+    form: Form
+    margin: float
+    room: float
+    reach: FloatArray
+    norm: Ball
+    shifts: tuple[FloatArray, ...]
+    limits: Box
+    nogo: tuple[Box, ...] = ()
+    known: tuple[FloatArray, ...] = ()
+
+    @property
+    def enough(self) -> float:
+        """The lead at which a point counts as safe; half the room is left to the solver's tolerance."""
+        return self.margin + 0.5 * self.room
+
+    def stricter(self, shift: FloatArray | None = None, nogo: Box | None = None) -> Stays:
+        """Return the demand with one more shift, or one more box to stay out of."""
+        shifts = self.shifts if shift is None else (*self.shifts, shift)
+        return replace(self, shifts=shifts, nogo=self.nogo if nogo is None else (*self.nogo, nogo))
+
+    # -- the ball -----------------------------------------------------------------------------------------------
+    def ball(self, u: FloatArray) -> Box:
+        """Return the box of all points that no feature by itself takes out of the ball around `u`."""
+        schema, box = self.limits.schema, self.limits.copy()
+        for j, feature in enumerate(schema.features):
+            part = u[schema.slice(j)]
+            if isinstance(feature, Numeric):
+                box.missing[j] = bool(np.isnan(part[0]))
+                if not box.missing[j]:
+                    box.narrow(j, float(part[0] - self.reach[j]), float(part[0] + self.reach[j]))
+                    box.lower[j], box.upper[j] = min(box.lower[j], part[0]), max(box.upper[j], part[0])
+            else:
+                box.missing[j] = not part.any()
+                box.keep_levels(j, part > 0.5)
+        return box
+
+    def widened(self) -> FloatArray:
+        """Return the reach with room for the rounding of each feature's stored values; grids need none."""
+        out = self.reach.copy()
+        for j in np.flatnonzero(self.reach):
+            feature = self.limits.schema.features[j]
+            assert isinstance(feature, Numeric)
+            if feature.step is None:
+                kind = getattr(feature.dtype, "numpy_dtype", feature.dtype)
+                grain = np.finfo(kind).eps if np.dtype(kind).kind == "f" else np.finfo(np.float64).eps
+                size = max(abs(self.limits.lower[j]), abs(self.limits.upper[j]))
+                out[j] += _WIDER * out[j] + 4.0 * float(grain) * size
+        return out
+
+    # -- the optimiser's side -----------------------------------------------------------------------------------
+    def cuts(self, query: Query) -> Mapping[int, FloatArray]:
+        """Return the thresholds of the form, moved against each shift."""
+        own = self.form.cuts()
+        parts = {j: [c - s[j] for s in self.shifts] for j, c in own.items()}
+        for box in self.nogo:
+            for j in self._bounded(query, box):
+                parts.setdefault(j, []).append(np.array([np.nextafter(box.lower[j], -np.inf), box.upper[j]]))
+        return {j: np.unique(np.concatenate(p)) for j, p in parts.items()}
+
+    def _bounded(self, query: Query, box: Box) -> list[int]:
+        """Return the numeric features by which one can leave a box."""
+        inside = ((box.lower > self.limits.lower) | (box.upper < self.limits.upper)) & ~box.missing
+        numeric = (j for j in sorted(self.features(query)) if isinstance(query.schema.features[j], Numeric))
+        return [j for j in numeric if inside[j]]
+
+    def raw(self, query: Query) -> frozenset[int]:
+        """Return the numeric features whose raw value the form needs."""
+        del query
+        return self.form.raw()
+
+    def features(self, query: Query) -> frozenset[int]:
+        """Return the features the form looks at."""
+        del query
+        return self.form.features()
+
+    def apply(self, problem: Problem) -> None:
+        """Embed the form once per shift, and demand the lead there; then stay out of the boxes."""
+        least = self.margin + max(problem.margin, self.room)
+        for shift in self.shifts:
+            view = copy(problem)
+            if shift.any() or self.goal is not problem.query.goal:
+                view.outputs = self.form.embed(problem.mip, Shifted(problem.x, shift))
+            gaps = self.goal.gaps(view.outputs, 0.0)
+            for gap in gaps:
+                problem.mip.row(gap, lower=least)
+            if not gaps:
+                view.margin = least
+                self.goal.apply(view)
+        for box in self.nogo:
+            problem.mip.row(self._outside(problem, box), lower=1.0)
+
+    def _outside(self, problem: Problem, box: Box) -> Affine:
+        """Return the number of features that leave a box: below it, above it, or by their level."""
+        query, x = problem.query, problem.x
+        terms = []
+        for j in self._bounded(query, box):
+            terms.append(x.at_most(j, float(np.nextafter(box.lower[j], -np.inf))))
+            terms.append(1.0 - x.at_most(j, float(box.upper[j])))
+        for j in sorted(self.features(query)):
+            if not isinstance(query.schema.features[j], Numeric) and not box.missing[j]:
+                terms.append(x.level_in(j, ~box.allowed[query.schema.slice(j)]))
+        return Affine.total(terms)
+
+    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
+        """Return the points that are known to be robust."""
+        del statement, box
+        return self.known
+
+    # -- NumPy's side -------------------------------------------------------------------------------------------
+    def leads(self, U: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the lead of rows that are off by a shift, by the form."""
+        return lead(self.goal, self.goal.read.form(moved(self.limits, U, shift)))
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows keep the lead under every known shift, and lie in no box that is ruled out."""
+        good = np.ones(len(U), dtype=np.bool_)
+        for shift in self.shifts:
+            good[good] = self.leads(U[good], shift) >= self.enough
+        for box in self.nogo:
+            good &= ~box.contains(U)
+        return good
+
+    def verified(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows do so, and have the outcome by the model's own word."""
+        good = self.holds(query, U)
+        if good.any() and self.goal is not query.goal:
+            good[good] = self.goal.confirmed(U[good])
+        return good
+
+    def refined(self, u: FloatArray) -> Stays | None:
+        """Return the demand with a form that is exact at `u`, shifted or not."""
+        form = self.form
+        for shift in self.shifts:
+            form = form.refined(moved(self.limits, u[None, :], shift)[0]) or form
+        return None if form is self.form else replace(self, form=form)

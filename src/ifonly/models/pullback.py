@@ -1,0 +1,243 @@
+"""Thresholds on what an estimator receives, pulled back to raw units by bisection, exact to the last float."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.errors import UnsupportedModel
+from ifonly.mip import FloatArray
+from ifonly.schema import Numeric
+
+if TYPE_CHECKING:
+    from ifonly.models.source import Column, Source
+
+__all__ = ["Below", "Split", "pull_back"]
+
+BoolArray = npt.NDArray[np.bool_]
+Below = Callable[[FloatArray, FloatArray], BoolArray]
+
+_NARROW, _WIDE = 1e-14, 1e-6  # relative rooms around an affine guess of a cut
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A tree split in raw units: ``x_j <= cut`` for a numeric feature, ``level in left`` for a categorical one.
+
+    `constant` is set when the split does not depend on the input at all. `swap` says that the left child is taken
+    when the raw predicate is *false* (a decreasing transform). `missing` says whether the comparison holds for what
+    the estimator receives when the feature is missing, None when it then receives a missing value too. `absent_levels`
+    are the levels for which the estimator receives a missing value.
+    """
+
+    feature: int
+    cut: float = np.nan
+    left_levels: BoolArray | None = None
+    swap: bool = False
+    constant: bool | None = None
+    missing: bool | None = None
+    absent_levels: BoolArray | None = None
+
+
+def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
+    """Return the raw split of each ``below(z_column, threshold)``.
+
+    Parameters
+    ----------
+    source
+        What the estimator receives.
+    column
+        Which column of the source is compared.
+    thresholds
+        The framework's thresholds on that column.
+    below
+        The framework's own comparison, e.g. ``float32(z) <= threshold``; must hold below some z and fail above.
+    """
+    c = source.columns[column]
+    if not c.features:
+        return _fixed(source, column, thresholds, below)
+    if len(c.features) > 1 or not c.monotone:
+        names = ", ".join(repr(source.schema.names[k]) for k in sorted(c.features))
+        raise UnsupportedModel(
+            f"{source.where}a tree splits on column {c.name!r}, which mixes or bends {names} "
+            f"({c.why or 'a linear map'}). Trees can be read behind any monotone transform of single columns."
+        )
+    (j,) = c.features
+    if not isinstance(source.schema.features[j], Numeric):
+        z = source.values(source.vary_levels(j), column)
+        missing = _when_missing(source, j, column, thresholds, below)
+        sides = [below(z, np.full(len(z), t)) for t in thresholds]
+        return [
+            Split(j, left_levels=left, missing=m, absent_levels=np.isnan(z))
+            for left, m in zip(sides, missing, strict=True)
+        ]
+    return _numeric(source, j, column, thresholds, below)
+
+
+def _when_missing(
+    source: Source, j: int, column: int, thresholds: FloatArray, below: Below
+) -> list[bool | None]:
+    """Say whether each comparison holds when feature `j` is missing, None when the framework sends NaN its own way."""
+    z = source.when_missing(j, column)
+    if np.isnan(z):
+        return [None] * len(thresholds)
+    return [bool(h) for h in below(np.full(len(thresholds), z), thresholds)]
+
+
+def _fixed(source: Source, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
+    """Return the splits on a column that depends on no value, at most on whether one feature is missing."""
+    z = source.values(source.base[None, :], column)
+    holds = below(np.repeat(z, len(thresholds)), thresholds)
+    owners = source.flagged(column)
+    if len(owners) != 1:
+        return [Split(feature=0, constant=bool(h), missing=bool(h)) for h in holds]
+    (j,) = owners
+    missing = _when_missing(source, j, column, thresholds, below)
+    if isinstance(source.schema.features[j], Numeric):
+        return [Split(j, constant=bool(h), missing=m) for h, m in zip(holds, missing, strict=True)]
+    levels = source.schema.features[j].width
+    return [Split(j, left_levels=np.full(levels, h), missing=m) for h, m in zip(holds, missing, strict=True)]
+
+
+def _numeric(source: Source, j: int, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
+    c = source.columns[column]
+
+    def z(x: FloatArray) -> FloatArray:
+        if c.identity:
+            return _as_stored(source, j, x)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return source.values(source.vary(j, x), column)
+
+    def holds(x: FloatArray) -> BoolArray:
+        with np.errstate(over="ignore"):
+            return below(z(x), thresholds)
+
+    first, last = _reach(source, c, j, z)
+    low, high = np.full(len(thresholds), first), np.full(len(thresholds), last)
+    at_low, at_high = holds(low), holds(high)
+    swap = ~at_low & at_high
+    high = np.where(at_low == at_high, low, high)
+    low, high = _bracket(source, c, j, _last_below(below, thresholds), holds, swap, low, high)
+    cut = _bisect(source, j, holds, swap, low, high)
+    missing = _when_missing(source, j, column, thresholds, below)
+    return [
+        Split(feature=j, constant=bool(at_low[k]), missing=missing[k])
+        if at_low[k] == at_high[k]
+        else Split(feature=j, cut=float(cut[k]), swap=bool(swap[k]), missing=missing[k])
+        for k in range(len(thresholds))
+    ]
+
+
+def _bisect(
+    source: Source,
+    j: int,
+    holds: Callable[[FloatArray], BoolArray],
+    swap: BoolArray,
+    low: FloatArray,
+    high: FloatArray,
+) -> FloatArray:
+    """Return the last admissible value at which the predicate (swapped: its negation) still holds."""
+    feature = source.schema.features[j]
+    assert isinstance(feature, Numeric)
+    step = feature.step
+    if step is None:
+        left, right, back = _ordered(low), _ordered(high), _unordered
+    else:
+        left, right = (np.floor(low / step).astype(np.int64), np.ceil(high / step).astype(np.int64))
+
+        def back(k: npt.NDArray[np.int64]) -> FloatArray:
+            return np.round(k * step, feature.precision or 0)
+
+    while bool((right > left + 1).any()):
+        middle = (left & right) + ((left ^ right) >> 1)
+        true_side = holds(back(middle)) != swap
+        left, right = np.where(true_side, middle, left), np.where(true_side, right, middle)
+    return back(left)
+
+
+def _bracket(
+    source: Source,
+    c: Column,
+    j: int,
+    last: FloatArray,
+    holds: Callable[[FloatArray], BoolArray],
+    swap: BoolArray,
+    low: FloatArray,
+    high: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return a narrower bracket around the affine guess of each cut, where the predicate confirms it.
+
+    `last` is the last value of the column for which each comparison holds; the guess is off by rounding only.
+    """
+    slope = 0.0 if c.weights is None else float(c.weights[source.schema.starts[j]])
+    if slope == 0.0:
+        return low, high
+    guess = np.clip((last - c.constant) / slope, low, high)
+    size = np.maximum(np.abs(guess), np.abs(last / slope)) + abs(c.constant / slope)
+    for room in (_NARROW * size, _WIDE * size + 1e-12):
+        near_low, near_high = np.maximum(guess - room, low), np.minimum(guess + room, high)
+        low = np.where(holds(near_low) != swap, np.maximum(low, near_low), low)
+        high = np.where(holds(near_high) == swap, np.minimum(high, near_high), high)
+        if bool((high - low <= 2.0 * room).all()):
+            break
+    return low, high
+
+
+def _as_stored(source: Source, j: int, x: FloatArray) -> FloatArray:
+    """Return values as the user's column dtype stores them."""
+    feature = source.schema.features[j]
+    assert isinstance(feature, Numeric)
+    if feature.precision is not None:
+        x = np.round(x, feature.precision)
+    if isinstance(feature.dtype, np.dtype) and feature.dtype.kind == "f":
+        return x.astype(feature.dtype).astype(np.float64)
+    return x
+
+
+def _reach(source: Source, c: Column, j: int, z: Callable[[FloatArray], FloatArray]) -> tuple[float, float]:
+    """Return how far below and above its bounds feature `j` is looked at: as far as its transform is defined."""
+    feature = source.schema.features[j]
+    assert isinstance(feature, Numeric)
+    floating = isinstance(feature.dtype, np.dtype) and feature.dtype.kind == "f"
+    if c.identity and floating and feature.step is None:
+        last = float(np.finfo(feature.dtype).max) / 4.0  # so that differences are finite too
+        return -last, last
+    far = 1e3 * max(abs(feature.lower), abs(feature.upper), feature.upper - feature.lower, 1.0)
+    low, high = -far, far
+    if isinstance(feature.dtype, np.dtype) and feature.dtype.kind in "iu":
+        kept = np.iinfo(feature.dtype)
+        low, high = max(low, float(kept.min)), min(high, float(kept.max))
+    defined = np.isfinite(z(np.array([low, high])))
+    return (low if defined[0] else feature.lower), (high if defined[1] else feature.upper)
+
+
+def _last_below(below: Below, thresholds: FloatArray) -> FloatArray:
+    """Return the last float for which each comparison holds, by bisection near the threshold itself."""
+    finite = np.isfinite(thresholds)  # a tree may split missing values from all others at infinity
+    room = np.where(finite, 1e-6 * np.abs(thresholds) + 1e-30, 0.0)
+    low, high = thresholds - room, thresholds + room
+    if not (below(low, thresholds)[finite].all() and not below(high, thresholds)[finite].any()):
+        return thresholds
+    left, right = _ordered(low), _ordered(high)
+    while bool((right > left + 1).any()):
+        middle = (left & right) + ((left ^ right) >> 1)
+        true_side = below(_unordered(middle), thresholds)
+        left, right = np.where(true_side, middle, left), np.where(true_side, right, middle)
+    return _unordered(left)
+
+
+def _ordered(x: FloatArray) -> npt.NDArray[np.int64]:
+    """Map floats to integers of the same order, so that bisection reaches neighbouring floats."""
+    bits = x.view(np.int64)
+    return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
+
+
+def _unordered(k: npt.NDArray[np.int64]) -> FloatArray:
+    bits = np.where(k >= 0, k, np.int64(-(2**63)) - k)
+    return np.ascontiguousarray(bits).view(np.float64)

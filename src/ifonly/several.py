@@ -1,0 +1,188 @@
+"""More than one answer: search again with the earlier ones ruled out, or keep what one search met on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import Protocol
+
+import numpy as np
+
+from ifonly.box import Box
+from ifonly.criteria import Criterion, Query
+from ifonly.criteria.diversity import Diversity
+from ifonly.engine import Found
+from ifonly.errors import OutOfTime
+from ifonly.incumbents import Incumbents
+from ifonly.mip import FloatArray
+from ifonly.problem import Statement
+from ifonly.reduce import Reducer
+from ifonly.result import Counterfactual
+from ifonly.schema import Numeric
+
+__all__ = ["Answer", "Asked", "NoMore", "Several", "answers"]
+
+_BOXES = 12
+_SAME = 1e-9
+
+
+class NoMore(Exception):  # noqa: N818 - a signal, not an error
+    """There is no further answer that differs from those found; proven."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One verified answer, with the search it comes from.
+
+    Attributes
+    ----------
+    counterfactual
+        What is returned.
+    u
+        Its canonical row.
+    found, statement
+        What was found, and all that was demanded in the end.
+    """
+
+    counterfactual: Counterfactual
+    u: FloatArray
+    found: Found
+    statement: Statement
+
+
+class Asked(Protocol):
+    """A question that can be answered again under further demands."""
+
+    @property
+    def statement(self) -> Statement:
+        """What was asked."""
+        ...
+
+    def one(self, statement: Statement, *, first: bool = True) -> Answer:
+        """Return one verified answer; raise `NoMore` when there is none and it is not the first."""
+        ...
+
+    def another(self, u: FloatArray, answer: Answer) -> Answer | None:
+        """Return a point of the same search as an answer, or None if it is refused."""
+        ...
+
+
+@dataclass(frozen=True)
+class Several:
+    """Answers, best first, and why there are not more."""
+
+    answers: tuple[Counterfactual, ...]
+    notes: tuple[str, ...] = ()
+    proven: bool = True
+
+
+def answers(asked: Asked, n: int) -> Several:
+    """Return up to `n` verified answers that differ as the query's `Diversity` says."""
+    first = asked.one(asked.statement)
+    how = _diversity(asked.statement.criteria)
+    if n == 1:
+        return _several([first], n, "")
+    if how.how == "incumbents":
+        return _met_on_the_way(asked, first, n)
+    return _one_by_one(asked, first, how, n)
+
+
+def _diversity(criteria: Sequence[Criterion]) -> Diversity:
+    return next((c for c in reversed(criteria) if isinstance(c, Diversity)), Diversity())
+
+
+def _several(found: Sequence[Answer], n: int, why: str) -> Several:
+    notes = (f"only {len(found)} of {n}: {why}",) if len(found) < n else ()
+    proven = all(a.counterfactual.certificate.proven for a in found)
+    return Several(tuple(a.counterfactual for a in found), notes, proven)
+
+
+# -- again and again -------------------------------------------------------------------------------------------------
+def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
+    found = [first]
+    while len(found) < n:
+        last = found[-1]
+        if last.found.interrupted:
+            return _several(found, n, "interrupted")
+        try:
+            found.append(asked.one(_without(last, how, found), first=False))
+        except NoMore:
+            return _several(found, n, f"{how.none_left} (proven)")
+        except OutOfTime:
+            return _several(found, n, "out of time")
+        except KeyboardInterrupt:
+            return _several(found, n, "interrupted")
+    return _several(found, n, "")
+
+
+def _without(last: Answer, how: Diversity, found: Sequence[Answer]) -> Statement:
+    """Return what was demanded of the last answer, and that the next one be another."""
+    query = last.statement.query
+    demand = how.another(query, last.statement.criteria, last.u)
+    statement = replace(last.statement, demands=(*last.statement.demands, demand))
+    known = tuple(_worth_a_try(statement, how, [a.u for a in found]))
+    return replace(statement, demands=(*last.statement.demands, replace(demand, known=known)))
+
+
+def _worth_a_try(statement: Statement, how: Diversity, earlier: Sequence[FloatArray]) -> Iterator[FloatArray]:
+    """Yield points that are likely to be other answers: one feature of each earlier answer stays, or one moves on."""
+    query, whole = statement.query, statement.box()
+    reducer = Reducer(statement)
+    sets = [map(int, np.flatnonzero(query.counted(u[None, :])[0])) for u in earlier]
+    for stay in islice(product(*sets), _BOXES):
+        box = _staying(query, whole, stay)
+        if box.empty() is None:
+            known = Incumbents(reducer, box).quick()
+            if known is not None:
+                yield known.u
+    if how.how == "iterate":
+        yield from _moved_on(query, whole, how.distance, earlier[-1])
+
+
+def _staying(query: Query, whole: Box, features: Sequence[int]) -> Box:
+    """Return the box in which some features stay as they are."""
+    box = whole.copy()
+    for j in features:
+        part = query.factual[query.schema.slice(j)]
+        if isinstance(query.schema.features[j], Numeric):
+            box.lower[j], box.upper[j] = max(box.lower[j], part[0]), min(box.upper[j], part[0])
+        else:
+            box.keep_levels(j, part > 0)
+    return box
+
+
+def _moved_on(query: Query, box: Box, distance: float, u: FloatArray) -> Iterator[FloatArray]:
+    """Yield an answer with one number moved a little more than the distance, either way."""
+    for j in query.model.read.form.features():
+        feature, at = query.schema.features[j], query.schema.starts[j]
+        if not isinstance(feature, Numeric) or np.isnan(u[at]):
+            continue
+        step = 1.01 * distance * float(query.training.range[j])
+        grid = feature.step or 0.0
+        for value in (u[at] + step + grid, u[at] - step - grid):
+            if box.lower[j] <= value <= box.upper[j]:
+                row = u.copy()
+                row[at] = feature.snap(float(value))
+                yield row
+
+
+# -- on the way ------------------------------------------------------------------------------------------------------
+def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
+    """Return the optimum and the next best of the points that its search met."""
+    statement = first.statement
+    met = [*first.found.pool]
+    if met:
+        order = np.argsort(statement.objective(np.array(met)), kind="stable")
+        met = [met[i] for i in order]
+    found = [first]
+    for u in met:
+        if len(found) == n:
+            break
+        if any(np.allclose(u, a.u, rtol=0.0, atol=_SAME, equal_nan=True) for a in found):
+            continue
+        answer = asked.another(u, first)
+        if answer is not None:
+            found.append(answer)
+    several = _several(found, n, "the search met no other; Diversity('features') looks for more")
+    return replace(several, proven=first.counterfactual.certificate.proven)
