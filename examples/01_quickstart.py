@@ -14,7 +14,7 @@ model = make_pipeline(
     make_column_transformer(
         (OneHotEncoder(), make_column_selector(dtype_include="category")), remainder=StandardScaler()
     ),
-    LogisticRegression(max_iter=1000),
+    LogisticRegression(solver="newton-cholesky"),
 ).fit(X, y)
 
 explainer = Explainer(model, X, schema=credit.schema)

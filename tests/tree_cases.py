@@ -79,9 +79,7 @@ def neighbours(thresholds: np.ndarray) -> np.ndarray:
     single = t.astype(np.float32)
     below, above = np.nextafter(single, np.float32(-np.inf)), np.nextafter(single, np.float32(np.inf))
     halves = [(single.astype(np.float64) + other.astype(np.float64)) / 2 for other in (below, above)]
-    near = [
-        np.nextafter(v, side) for v in (t, single.astype(np.float64), *halves) for side in (-np.inf, np.inf)
-    ]
+    near = [np.nextafter(v, side) for v in (t, single.astype(np.float64), *halves) for side in (-np.inf, np.inf)]
     return np.unique(np.concatenate([t, single, below, above, *halves, *near]).astype(np.float64))
 
 

@@ -12,11 +12,11 @@ from typing import IO, Any
 __all__ = ["Died", "Hung", "Worker"]
 
 
-class Hung(Exception):  # noqa: N818 - a result of a peer
+class Hung(Exception):
     """The worker did not answer in time and was ended."""
 
 
-class Died(Exception):  # noqa: N818 - a result of a peer
+class Died(Exception):
     """The worker ended by itself."""
 
 

@@ -143,7 +143,7 @@ def _read(estimator: Any, want: int, kind: str) -> tuple[list[_Tree], float]:
     if kind == "xgboost":
         return _read_xgboost(estimator, sign)
     if kind == "boosting":
-        start = float(np.ravel(estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_))))[0])  # noqa: SLF001
+        start = float(np.ravel(estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_))))[0])
         rate = sign * estimator.learning_rate
         return [_sklearn_tree(e.tree_, rate * e.tree_.value[:, 0, 0]) for e in estimator.estimators_[:, 0]], sign * start
     members = [estimator] if kind == "tree" else estimator.estimators_

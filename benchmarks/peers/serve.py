@@ -22,7 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from encoding import Encoding, FloatArray  # noqa: E402 - found next to this file, in any environment
+from encoding import Encoding, FloatArray
 
 __all__ = ["Answer", "Peer", "Task", "serve"]
 

@@ -81,7 +81,8 @@ class Ocean:
 
     def _mapper(self) -> Any:
         mapping, columns = {}, [("", "")] * self.encoding.width
-        for field in self.encoding.fields:
+        # OCEAN counts columns in the order of the features it is given.
+        for field in sorted(self.encoding.fields, key=lambda f: f.columns[0]):
             if field.kind != "category":
                 name = f"f{field.columns[0]}"
                 mapping[name] = Feature(Feature.Type.CONTINUOUS, levels=(-1.0, 1.0))
@@ -109,7 +110,7 @@ class Ocean:
         status = self.explainer.get_solving_status()
         if found is None:
             return Answer(None, status == "INFEASIBLE", None, status.lower())
-        scale = self.explainer._obj_scale  # noqa: SLF001 - the bound has no public name
+        scale = self.explainer._obj_scale
         bound = float(self.explainer.solver.BestObjectiveBound()) / scale
         return Answer(self._unscaled(row, query, np.asarray(found.x)), status == "OPTIMAL", bound)
 

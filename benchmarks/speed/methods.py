@@ -32,11 +32,11 @@ _GRACE, _OPENING = 30.0, 600.0
 _AGREEMENT = 0.995
 
 
-class Unsupported(Exception):  # noqa: N818 - an answer
+class Unsupported(Exception):
     """The method does not take this kind of model."""
 
 
-class Disagrees(Exception):  # noqa: N818 - an answer
+class Disagrees(Exception):
     """What the peer holds for the model predicts something else than the model."""
 
 

@@ -169,9 +169,7 @@ def withstands(statement: Statement, u: FloatArray, backend: Backend, limits: Li
     return all(attack(ball, u, backend, limits).safe for ball in balls)
 
 
-def withstand(
-    statement: Statement, search: Solve, backend: Backend, limits: Limits
-) -> tuple[Found, Statement]:
+def withstand(statement: Statement, search: Solve, backend: Backend, limits: Limits) -> tuple[Found, Statement]:
     """Search, attack, and demand more until no attack succeeds; return what was found and all that was demanded."""
     if not any(isinstance(d, Stays) and d.reach.any() for d in statement.demands):
         return search(statement, limits), statement
@@ -220,7 +218,7 @@ class _Siege:
 
     def _returned(self, u: FloatArray) -> FloatArray:
         stored = self.statement.query.schema.stored(u)
-        return self.statement.settled(stored[None, :], by_model=True)[0]
+        return np.asarray(self.statement.settled(stored[None, :], by_model=True)[0])
 
     def _unfinished(self, found: Found) -> Found:
         """Return the best point known to be robust, if there is one, with the bound of all rounds."""

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from ifonly.adversary import withstand
 from ifonly.box import Box
-from ifonly.criteria import Demand, Relaxation
+from ifonly.criteria import Demand, Relaxation, number
+from ifonly.criteria.stays import Stays
 from ifonly.criteria.validity import Goal
-from ifonly.engine import run
+from ifonly.engine import Found, run
 from ifonly.errors import Infeasible
 from ifonly.mip import Affine
 from ifonly.problem import Problem, Statement
 from ifonly.solvers import Backend, Limits, Status
 
 __all__ = ["explain_infeasibility"]
+
+_HALVINGS = 6
 
 
 @dataclass(frozen=True)
@@ -32,13 +37,20 @@ class _Court:
     def possible(self, demands: Sequence[Demand]) -> bool:
         """Whether the demands can be met together; undecided within the time counts as possible."""
         statement = replace(self.statement, demands=tuple(demands), criteria=())
+        found, _ = withstand(statement, self._search, self.backend, self.limits)
+        return found.status is not Status.INFEASIBLE
+
+    def _search(self, statement: Statement, limits: Limits, loose: Demand | None = None) -> Found:
+        """Look for any point, or for the one that breaks a loose demand least."""
         box = statement.box()
         if box.empty() is not None:
-            return False
-        problem = Problem(statement, box)
-        for demand in demands:
+            return Found(Status.INFEASIBLE)
+        problem = Problem(statement, box) if loose is None else _problem_with_raw(statement, box, loose)
+        for demand in statement.demands:
             demand.apply(problem)
-        return run(problem, self.backend, self.limits).status is not Status.INFEASIBLE
+        excess = None if loose is None else loose.excess(problem)
+        problem.mip.minimise(Affine() if excess is None else excess)
+        return run(problem, self.backend, limits)
 
     def conflict(self, demands: Sequence[Demand]) -> list[Demand]:
         """Return a minimal subset that is impossible together."""
@@ -52,16 +64,22 @@ class _Court:
     def loosen(self, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
         """Return the least loosening of one demand that makes all possible, or None if none does."""
         statement = replace(self.statement, demands=tuple(others), criteria=())
-        box = statement.box()
-        if box.empty() is not None:
-            return None
-        problem = _problem_with_raw(statement, box, demand)
-        for other in others:
-            other.apply(problem)
-        excess = demand.excess(problem)
-        problem.mip.minimise(Affine() if excess is None else excess)
-        found = run(problem, self.backend, self.limits)
+        if isinstance(demand, Stays) and demand.reach.any() and self.possible(others):
+            return self._smaller_ball(demand, others)
+        found, _ = withstand(statement, partial(self._search, loose=demand), self.backend, self.limits)
         return None if found.u is None else demand.loosened(statement.query, found.u)
+
+    def _smaller_ball(self, demand: Stays, others: Sequence[Demand]) -> Relaxation:
+        """Return the largest radius that is possible, to a few binary digits."""
+        least, most = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            share = 0.5 * (least + most)
+            least, most = (share, most) if self.possible([*others, demand.weaker(share)]) else (least, share)
+        if least == 0.0:
+            return demand.loosened(self.statement.query, self.statement.query.factual)
+        radius = demand.radius * least
+        change = f"radius {number(demand.radius)} -> {number(radius, 'down')}"
+        return Relaxation(demand.text, change, demand.radius - radius)
 
 
 def _problem_with_raw(statement: Statement, box: Box, demand: Demand) -> Problem:

@@ -212,14 +212,10 @@ def _load_lightgbm(path: Path, classes: Sequence[Any] | None) -> BoosterClassifi
     booster = lightgbm.Booster(model_file=str(path))
     model = booster.dump_model(num_iteration=1)
     objective = str(model.get("objective", ""))
-    return _adapted(
-        booster, classes, objective.startswith(("binary", "multiclass")), max(model["num_class"], 2)
-    )
+    return _adapted(booster, classes, objective.startswith(("binary", "multiclass")), max(model["num_class"], 2))
 
 
-def _load_catboost(
-    path: Path, classes: Sequence[Any] | None, form: str
-) -> BoosterClassifier | BoosterRegressor:
+def _load_catboost(path: Path, classes: Sequence[Any] | None, form: str) -> BoosterClassifier | BoosterRegressor:
     import catboost  # noqa: PLC0415 - an optional framework
 
     booster = catboost.CatBoost().load_model(str(path), format=form)

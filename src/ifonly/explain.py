@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from ifonly.result import Certificate, Change, Counterfactual, Explanation, Expl
 from ifonly.schema import Numeric, Schema
 from ifonly.several import Answer, NoMore, Several
 from ifonly.several import answers as several_answers
-from ifonly.solvers import Backend, Limits, Status, find_solver
+from ifonly.solvers import Limits, Status, find_solver
 from ifonly.training import Training
 
 __all__ = ["Explainer"]
@@ -144,8 +143,7 @@ class Explainer:
         if n < 1:
             raise CriterionError(f"'n' must be at least 1, got {n!r}.")
         asked.refuse_what_is_there()
-        deadline = began + time_limit
-        several = asked.search(n, deadline, gap, on_event)
+        several = several_answers(replace(asked, deadline=began + time_limit, gap=gap, on_event=on_event), n)
         explanation = asked.explanation(several, time.perf_counter() - began)
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
@@ -219,6 +217,9 @@ class _Question:
     query: Query
     goal: Goal
     statement: Statement
+    deadline: float = np.inf
+    gap: float = 1e-6
+    on_event: OnEvent | None = None
 
     def refuse_what_is_there(self) -> None:
         """Say so when the factual already has the wanted outcome."""
@@ -231,37 +232,31 @@ class _Question:
             )
 
     # -- searching ----------------------------------------------------------------------------------------------
-    def search(self, n: int, deadline: float, gap: float, on_event: OnEvent | None) -> Several:
-        """Return up to `n` verified counterfactuals, best first."""
-        return several_answers(_Asking(self, deadline, gap, on_event), n)
-
     def _encode(self, answer: Counterfactual) -> FloatArray:
         return self.query.schema.encode(answer.row, missing=True)
 
-    def _one(
-        self, statement: Statement, deadline: float, gap: float, on_event: OnEvent | None, *, last: bool = True
-    ) -> Answer:
+    def one(self, statement: Statement, *, first: bool = True) -> Answer:
         """Return one verified counterfactual; widen the margin while the model refuses."""
         backend = self.explainer.backend
         best: tuple[FloatArray, float] | None = None
         u: FloatArray | None = None
         for margin in self._margins():
             statement = replace(statement, margin=margin)
-            limits = Limits(max(deadline - time.perf_counter(), 0.0), gap, seed=self.explainer.random_state)
-            found, statement = withstand(statement, partial(_find, backend, on_event), backend, limits)
+            limits = self._limits()
+            found, statement = withstand(statement, self._find, backend, limits)
             if found.status is Status.INFEASIBLE:
-                if not last:
+                if not first:
                     raise NoMore
                 if u is not None:
                     break
                 raise explain_infeasibility(statement, backend, replace(limits, seconds=max(limits.seconds, 1.0)))
-            best = self.first_verified(found, statement)
+            best = self._first_verified(found, statement)
             u = found.u if found.u is not None else u
             if best is not None:
-                return self.answer(best[0], statement, found, gap)
+                return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
             if found.interrupted:
                 raise KeyboardInterrupt
-            if found.u is None or time.perf_counter() > deadline:
+            if found.u is None or time.perf_counter() > self.deadline:
                 raise OutOfTime(
                     f"No verified answer within the time limit; no answer costs less than {found.bound:.6g}. Raise "
                     "time_limit, or loosen a demand.",
@@ -279,6 +274,12 @@ class _Question:
             shown.tolist(),
         )
 
+    def _limits(self) -> Limits:
+        return Limits(max(self.deadline - time.perf_counter(), 0.0), self.gap, seed=self.explainer.random_state)
+
+    def _find(self, statement: Statement, limits: Limits) -> Found:
+        return find(statement, self.explainer.backend, limits, self.on_event)
+
     def _margins(self) -> list[float]:
         scale = self.explainer.training.score_scale
         widening = [_FIRST_MARGIN * scale * 10.0**k for k in range(_WIDENINGS)]
@@ -290,7 +291,7 @@ class _Question:
         features = [self.query.schema.features[j] for j in self.statement.form.raw()]
         return all(isinstance(f, Numeric) and f.step is not None for f in features)
 
-    def first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
+    def _first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
         """Return the best point that the user's own model confirms, exactly as it will be returned."""
         candidates = [] if found.u is None else [found.u]
         if found.status is not Status.OPTIMAL:
@@ -317,18 +318,20 @@ class _Question:
         return all(bool(d.verified(self.query, row)[0]) for d in statement.demands if d is not self.goal)
 
     # -- answering ----------------------------------------------------------------------------------------------
-    def answer(self, u: FloatArray, statement: Statement, found: Found, gap: float) -> Answer:
-        """Return a verified point as an answer."""
-        return Answer(self._counterfactual(u, statement, found, gap), u, found, statement)
+    def another(self, u: FloatArray, answer: Answer) -> Answer | None:
+        """Return a point of the same search as an answer, or None if it is refused."""
+        found, statement = replace(answer.found, u=u, pool=()), answer.statement
+        best = self._first_verified(found, statement)
+        if best is None or not withstands(statement, best[0], self.explainer.backend, self._limits()):
+            return None
+        return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
 
-    def _counterfactual(
-        self, u: FloatArray, statement: Statement, found: Found, gap: float
-    ) -> Counterfactual:
+    def _counterfactual(self, u: FloatArray, statement: Statement, found: Found) -> Counterfactual:
         row = u[None, :]
         objective = float(statement.objective(row)[0])
         bound = min(found.bound, objective)
         width = (objective - bound) / max(1.0, abs(objective))
-        proven = found.status is Status.OPTIMAL and width <= 2.0 * gap + 1e-9
+        proven = found.status is Status.OPTIMAL and width <= 2.0 * self.gap + 1e-9
         certificate = Certificate(
             objective, bound, max(width, 0.0), proven, statement.margin, found.solver or self.explainer.backend.label
         )
@@ -388,37 +391,8 @@ class _Question:
             answers[0].certificate.solver,
             notes=(*several.notes, *(r for c in speaking for r in c.remarks(self.query, rows))),
             score_name="probability" if has_probabilities else "score" if model.read.classes else "value",
-            reference=self.explainer._frame,  # noqa: SLF001 - the question is part of the explainer
+            reference=self.explainer._frame,
         )
-
-
-@dataclass(frozen=True)
-class _Asking:
-    """A question with its limits, to be answered as often as it takes."""
-
-    question: _Question
-    deadline: float
-    gap: float
-    on_event: OnEvent | None
-
-    @property
-    def statement(self) -> Statement:
-        return self.question.statement
-
-    def one(self, statement: Statement, *, first: bool = True) -> Answer:
-        return self.question._one(statement, self.deadline, self.gap, self.on_event, last=first)
-
-    def another(self, u: FloatArray, answer: Answer) -> Answer | None:
-        question, found = self.question, replace(answer.found, u=u)
-        verified = question.first_verified(found, answer.statement)
-        limits = Limits(max(self.deadline - time.perf_counter(), 0.0))
-        if verified is None or not withstands(answer.statement, verified[0], question.explainer.backend, limits):
-            return None
-        return question.answer(verified[0], answer.statement, found, self.gap)
-
-
-def _find(backend: Backend, on_event: OnEvent | None, statement: Statement, limits: Limits) -> Found:
-    return find(statement, backend, limits, on_event)
 
 
 def _plain(value: Any) -> Any:

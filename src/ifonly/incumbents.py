@@ -5,6 +5,7 @@ A point counts only if it meets every demand; what is found here bounds the opti
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -190,11 +191,10 @@ class Incumbents:
         """Return the cheapest change of two features that gives the wanted outcome for less than `below`."""
         scan = TreeScan(brackets, self.start)
         best: tuple[int, int, int, int] | None = None
-        for i in options:
-            for j in (j for j in options if j > i):
-                found = _cheapest_pair(scan, i, j, options[i], options[j], below)
-                if found is not None:
-                    below, best = found[0], (i, found[1], j, found[2])
+        for (i, first), (j, second) in itertools.combinations(options.items(), 2):
+            found = _cheapest_pair(scan, i, j, first, second, below)
+            if found is not None:
+                below, best = found[0], (i, found[1], j, found[2])
         if best is None:
             return None
         i, k, j, m = best
@@ -232,12 +232,12 @@ class Incumbents:
         scan = TreeScan(brackets, u)
         best: tuple[float, tuple[int, int, int, int]] | None = None
         for i in (j for j in options if now[j] > 0):
-            for j in options:
+            for j, second in options.items():
                 if j == i or (now[j] > 0 and j < i):
                     continue
                 paid = now[i] + now[j]
                 gain_needed = _DUST if best is None else best[0]
-                found = _cheapest_pair(scan, i, j, options[i], options[j], paid - gain_needed)
+                found = _cheapest_pair(scan, i, j, options[i], second, paid - gain_needed)
                 if found is not None:
                     best = (paid - found[0], (i, found[1], j, found[2]))
         if best is None:

@@ -42,16 +42,12 @@ def far_shift(demand: Stays, query: Query, u: FloatArray, y: FloatArray) -> Floa
         return np.where(far == 0.0, 0.0, far + np.sign(far) * (wide - demand.reach))
     back = np.sign(np.nan_to_num(query.factual[starts] - u[starts]))
     below, above = low <= -demand.reach, high >= demand.reach
-    far = np.where(
-        below & above, back * wide, np.where(below, -wide, np.where(above, wide, 0.5 * (low + high)))
-    )
+    far = np.where(below & above, back * wide, np.where(below, -wide, np.where(above, wide, 0.5 * (low + high))))
     far = np.where(np.abs(far) >= demand.reach * (1.0 - _AT_EDGE), np.sign(far) * wide, far)
     return _to_corners(demand, u, far, wide)
 
 
-def _same_cells(
-    demand: Stays, u: FloatArray, y: FloatArray, off: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _same_cells(demand: Stays, u: FloatArray, y: FloatArray, off: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the least and greatest shift of each feature that stays in the cell of `y`, within the ball."""
     ball, cuts, raw = demand.ball(u), demand.form.cuts(), demand.form.raw()
     schema = demand.limits.schema
@@ -78,13 +74,9 @@ def _to_corners(demand: Stays, u: FloatArray, shift: FloatArray, wide: FloatArra
     return shift
 
 
-def _stretched(
-    demand: Stays, changed: BoolArray, off: FloatArray, low: FloatArray, high: FloatArray
-) -> FloatArray:
+def _stretched(demand: Stays, changed: BoolArray, off: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the shift made longer, as far as the cells and the ball allow; what lies on a grid stays."""
-    free = np.array([isinstance(f, Numeric) and f.step is None for f in demand.limits.schema.features]) & (
-        off != 0.0
-    )
+    free = np.array([isinstance(f, Numeric) and f.step is None for f in demand.limits.schema.features]) & (off != 0.0)
     share = off / np.where(demand.reach > 0, demand.reach, 1.0)
     grown = _on_sphere(np.abs(share), free, changed)
     room = np.where(off > 0, high, low) / np.where(off != 0.0, off, 1.0)

@@ -149,7 +149,7 @@ class Reducer:
 
     # -- candidate values ---------------------------------------------------------------------------------------
     def options(self, box: Box) -> dict[int, Options]:
-        """Per feature the model looks at and one can act on: one value per cell (nearest to the factual) or per level, cheapest first."""
+        """Per feature the model looks at and one can act on: a value per cell (the nearest) or per level, cheapest first."""
         cuts = self.form.cuts()
         out = {}
         for j in sorted(self.form.features()):

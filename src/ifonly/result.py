@@ -128,8 +128,9 @@ class Explanation(Sequence[Counterfactual]):
         rows = pd.concat([c.row for c in self.counterfactuals], ignore_index=True)
         for name in [n for n in rows.columns if any(n in c.ranges for c in self.counterfactuals)] if ranges else ():
             ends = [c.ranges.get(name, (float("nan"), float("nan"))) for c in self.counterfactuals]
-            for k, end in enumerate(("low", "high"), 1):
-                rows.insert(int(rows.columns.get_loc(name)) + k, f"{name}_{end}", [pair[k - 1] for pair in ends])
+            after = list(rows.columns).index(name) + 1
+            rows.insert(after, f"{name}_low", [low for low, _ in ends])
+            rows.insert(after + 1, f"{name}_high", [high for _, high in ends])
         return rows
 
     def changes(self) -> pd.DataFrame:

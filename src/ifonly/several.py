@@ -13,7 +13,7 @@ from ifonly.box import Box
 from ifonly.criteria import Criterion, Query
 from ifonly.criteria.diversity import Diversity
 from ifonly.engine import Found
-from ifonly.errors import OutOfTime
+from ifonly.errors import NotVerified, OutOfTime
 from ifonly.incumbents import Incumbents
 from ifonly.mip import FloatArray
 from ifonly.problem import Statement
@@ -25,9 +25,10 @@ __all__ = ["Answer", "Asked", "NoMore", "Several", "answers"]
 
 _BOXES = 12
 _SAME = 1e-9
+_ROWS_PER_ANSWER = 4
 
 
-class NoMore(Exception):  # noqa: N818 - a signal, not an error
+class NoMore(Exception):
     """There is no further answer that differs from those found; proven."""
 
 
@@ -111,6 +112,8 @@ def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
             return _several(found, n, f"{how.none_left} (proven)")
         except OutOfTime:
             return _several(found, n, "out of time")
+        except NotVerified:
+            return _several(found, n, "the model itself refuses the next one")
         except KeyboardInterrupt:
             return _several(found, n, "interrupted")
     return _several(found, n, "")
@@ -171,12 +174,11 @@ def _moved_on(query: Query, box: Box, distance: float, u: FloatArray) -> Iterato
 def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
     """Return the optimum and the next best of the points that its search met."""
     statement = first.statement
-    met = [*first.found.pool]
-    if met:
-        order = np.argsort(statement.objective(np.array(met)), kind="stable")
-        met = [met[i] for i in order]
+    start = _Collecting(Reducer(statement), statement.box())
+    start.quick(rows=_ROWS_PER_ANSWER * n)
+    met = np.array([first.u, *first.found.pool, *start.met])
     found = [first]
-    for u in met:
+    for u in met[np.argsort(statement.objective(met), kind="stable")]:
         if len(found) == n:
             break
         if any(np.allclose(u, a.u, rtol=0.0, atol=_SAME, equal_nan=True) for a in found):
@@ -186,3 +188,17 @@ def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
             found.append(answer)
     several = _several(found, n, "the search met no other; Diversity('features') looks for more")
     return replace(several, proven=first.counterfactual.certificate.proven)
+
+
+class _Collecting(Incumbents):
+    """The search for incumbents, keeping every point that meets all demands and not only the best."""
+
+    def __init__(self, reducer: Reducer, box: Box) -> None:
+        super().__init__(reducer, box)
+        self.met: list[FloatArray] = []
+
+    def offer(self, u: FloatArray) -> None:
+        """Note a point that meets all demands."""
+        if self._meets_all(u):
+            self.met.append(u)
+        super().offer(u)

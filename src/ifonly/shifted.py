@@ -49,8 +49,7 @@ class Shifted(Variables):
         box = base.box.copy()
         for j in np.flatnonzero(shift):
             box.lower[j], box.upper[j] = (
-                np.clip(end + shift[j], limits.lower[j], limits.upper[j])
-                for end in (box.lower[j], box.upper[j])
+                np.clip(end + shift[j], limits.lower[j], limits.upper[j]) for end in (box.lower[j], box.upper[j])
             )
         super().__init__(base.mip, box, base.factual, base._cuts, base._raw_features)
         self.base, self.shift = base, shift
@@ -61,9 +60,7 @@ class Shifted(Variables):
         cells, s = self.base.cells(j), float(self.shift[j])
         if s == 0.0:
             return cells
-        low, high = (
-            np.clip(end + s, self.box.lower[j], self.box.upper[j]) for end in (cells.low, cells.high)
-        )
+        low, high = (np.clip(end + s, self.box.lower[j], self.box.upper[j]) for end in (cells.low, cells.high))
         return Cells(cells.cuts + s, low, high)
 
     def literals(self, j: int) -> IntArray:

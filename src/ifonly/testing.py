@@ -63,9 +63,7 @@ def _expect(answer: Solution, program: MipArrays, objective: float, values: Floa
     _require(program.violation(answer.values) <= _TOLERANCE, "the point breaks a row, a bound or integrality")
     _require(abs(answer.objective - objective) <= _TOLERANCE, f"expected {objective}, got {answer.objective}")
     _require(answer.bound <= answer.objective + 1e-12, "the bound lies above the objective")
-    _require(
-        answer.objective - answer.bound <= 2e-6 * max(1.0, abs(objective)), "the bound proves too little"
-    )
+    _require(answer.objective - answer.bound <= 2e-6 * max(1.0, abs(objective)), "the bound proves too little")
     if values is not None:
         far = float(np.max(np.abs(answer.values - values)))
         _require(far <= 1e-5, f"expected the point {values.tolist()}, got {answer.values.tolist()}")
@@ -171,17 +169,28 @@ def _hard_program(n: int = 40) -> MipArrays:
     return mip.arrays()
 
 
+def _wide_program(n: int = 150) -> MipArrays:
+    """A linear program with dense random rows, which takes more than an instant."""
+    rng = np.random.default_rng(0)
+    mip = Mip()
+    columns = mip.columns(n, 0.0, 5.0)
+    for _ in range(n):
+        mip.row(Affine(columns, rng.normal(size=n)), upper=float(rng.uniform(1.0, 5.0)))
+    mip.minimise(Affine(columns, rng.normal(size=n)))
+    return mip.arrays()
+
+
 def _stops_when_time_is_up(backend: Backend) -> None:
-    program = _hard_program()
-    answer = backend.solve(program, Limits(seconds=0.0))
-    _require(
-        answer.status in (Status.OUT_OF_TIME, Status.FEASIBLE), f"no time, yet the status is {answer.status}"
-    )
-    if answer.values is not None:
-        _require(
-            program.violation(answer.values) <= _TOLERANCE, "the point breaks a row, a bound or integrality"
-        )
-        _require(answer.bound <= answer.objective, "the bound lies above the objective")
+    for program in (_hard_program(), _wide_program()):
+        answer = backend.solve(program, Limits(seconds=0.0))
+        if program.integer.any():
+            timely = answer.status in (Status.OUT_OF_TIME, Status.FEASIBLE)
+            _require(timely, f"no time, yet the status is {answer.status}")
+        if answer.values is not None:
+            _require(program.violation(answer.values) <= _TOLERANCE, "the point breaks a row, a bound or integrality")
+        if answer.status is not Status.OPTIMAL and not program.integer.any():
+            least = backend.solve(program, Limits()).objective
+            _require(answer.bound <= least + _TOLERANCE, f"out of time, yet {answer.bound} is claimed as a bound")
 
 
 def _takes_a_start(backend: Backend) -> None:
@@ -204,9 +213,7 @@ def _tells_of_incumbents(backend: Backend) -> None:
     _expect(answer, program, -23.0)
     for objective, bound, values in heard:
         _require(program.violation(values) <= _TOLERANCE, "an incumbent breaks a row, a bound or integrality")
-        _require(
-            abs(program.objective(values) - objective) <= _TOLERANCE, "an incumbent's cost is not its own"
-        )
+        _require(abs(program.objective(values) - objective) <= _TOLERANCE, "an incumbent's cost is not its own")
         _require(bound <= objective + _TOLERANCE, "the bound lies above an incumbent")
     _require(len(answer.pool) >= len(heard), "incumbents are missing from the pool")
 

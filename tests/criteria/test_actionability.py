@@ -60,9 +60,7 @@ def test_increase_and_decrease(explainer: Explainer) -> None:
 
 
 def test_ranges(explainer: Explainer) -> None:
-    frame = answer(
-        explainer, Actionability(ranges={"debts": (3, 8), "income": (1.0, 2.0), "age": (None, 40)})
-    )
+    frame = answer(explainer, Actionability(ranges={"debts": (3, 8), "income": (1.0, 2.0), "age": (None, 40)}))
     assert frame["debts"].between(3, 8).all()
     assert frame["income"].between(1.0, 2.0).all()
     assert (frame["age"] <= 40).all()
@@ -76,9 +74,7 @@ def test_max_step(explainer: Explainer) -> None:
 
 
 def test_allow(explainer: Explainer) -> None:
-    frame = answer(
-        explainer, Actionability(allow={"job": ["none", "part"], "education": ["school", "degree"]})
-    )
+    frame = answer(explainer, Actionability(allow={"job": ["none", "part"], "education": ["school", "degree"]}))
     assert frame["job"].isin(["none", "part"]).all()
     assert frame["education"].isin(["school", "degree"]).all()
 
@@ -122,9 +118,7 @@ def test_house_and_call_add_up() -> None:
     assert (frame["job"] == NOW["job"]).all()
     assert (frame["home"] == NOW["home"]).all()
     assert (frame["age"] >= NOW["age"]).all()
-    both = answer(
-        house, Actionability(increase=["debts"]), Actionability(frozen=["debts"])
-    )  # frozen is not less
+    both = answer(house, Actionability(increase=["debts"]), Actionability(frozen=["debts"]))  # frozen is not less
     assert (both["debts"] == NOW["debts"]).all()
 
 

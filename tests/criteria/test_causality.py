@@ -208,9 +208,7 @@ def test_chain_follows_action(X: pd.DataFrame, model: Any, factual: pd.DataFrame
     answer = explain(model, X, factual, Actionability(frozen=["job"]), Causality(LAW))
     before, after = factual.iloc[0], answer.frame().iloc[0]
     assert after["hours"] > before["hours"]
-    assert after["income"] - before["income"] == pytest.approx(
-        20 * (after["hours"] - before["hours"]), abs=1e-9
-    )
+    assert after["income"] - before["income"] == pytest.approx(20 * (after["hours"] - before["hours"]), abs=1e-9)
     assert after["tax"] - before["tax"] == pytest.approx(0.2 * (after["income"] - before["income"]), abs=1e-9)
     assert len(answer[0].changes) == 3
     assert "follows from hours and job; not counted" in str(answer)
@@ -242,9 +240,7 @@ def test_count_is_of_actions_or_of_all(X: pd.DataFrame, model: Any, factual: pd.
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf", "mahalanobis"])
-def test_every_distance_is_counted_on_actions(
-    norm: Any, X: pd.DataFrame, model: Any, factual: pd.DataFrame
-) -> None:
+def test_every_distance_is_counted_on_actions(norm: Any, X: pd.DataFrame, model: Any, factual: pd.DataFrame) -> None:
     # One action only, so whatever the norm, the least of it is the same action.
     work = Actionability(frozen=["job"])
     answers = [
@@ -255,9 +251,7 @@ def test_every_distance_is_counted_on_actions(
     assert answers[1].frame()["hours"].item() == pytest.approx(answers[0].frame()["hours"].item(), abs=1e-3)
 
 
-def test_frozen_effect_of_a_free_cause_is_a_contradiction(
-    X: pd.DataFrame, model: Any, factual: pd.DataFrame
-) -> None:
+def test_frozen_effect_of_a_free_cause_is_a_contradiction(X: pd.DataFrame, model: Any, factual: pd.DataFrame) -> None:
     for name, causes in (("income", "'hours', 'job'"), ("tax", "'hours', 'job'")):
         with pytest.raises(CriterionError, match=f"'{name}' is frozen, but it follows from {causes}"):
             explain(model, X, factual, Actionability(frozen=[name]), Causality(LAW))
@@ -331,16 +325,12 @@ def test_models_that_do_not_fit_are_said(X: pd.DataFrame, model: Any, factual: p
     with pytest.raises(UnsupportedModel, match="The cause of 'tax': MLPRegressor"):
         explain(model, X, factual, Causality({"tax": Cause(["income"], model=bent)}))
     wide = Linear(Schema.infer(X), np.ones((1, 5)), np.zeros(1))
-    with pytest.raises(
-        CriterionError, match=r"this one looks at hours, job, tax too|looks at hours, tax too"
-    ):
+    with pytest.raises(CriterionError, match=r"this one looks at hours, job, tax too|looks at hours, tax too"):
         explain(model, X, factual, Causality({"tax": Cause(["income"], function=wide)}))
 
 
 # -- the user's own models ---------------------------------------------------------------------------------------------
-def test_parents_in_any_order_and_models_fitted_on_arrays(
-    X: pd.DataFrame, model: Any, factual: pd.DataFrame
-) -> None:
+def test_parents_in_any_order_and_models_fitted_on_arrays(X: pd.DataFrame, model: Any, factual: pd.DataFrame) -> None:
     named = LinearRegression().fit(X[["income", "hours"]], X["tax"])
     bare = LinearRegression().fit(X[["income", "hours"]].to_numpy(), X["tax"])
     answers = [
@@ -375,9 +365,7 @@ def test_equation_holds_by_the_model_itself(dtype: str) -> None:
             assert abs(off) <= (1e-6 if dtype == "float64" else 1e-3)
 
 
-def test_curves_are_refined_until_the_model_agrees(
-    X: pd.DataFrame, model: Any, factual: pd.DataFrame
-) -> None:
+def test_curves_are_refined_until_the_model_agrees(X: pd.DataFrame, model: Any, factual: pd.DataFrame) -> None:
     schema = Schema.infer(X)
     weights = np.zeros((1, schema.width))
     weights[0, schema.starts[0]] = 0.7

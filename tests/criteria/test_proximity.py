@@ -159,9 +159,7 @@ def test_a_constant_feature_needs_a_scale_only_if_it_can_move() -> None:
     model = LogisticRegression().fit(X, X["x"] > 4)
     assert Explainer(model, X).explain({"x": 1.0, "c": 5.0}, want=True).status == "optimal"
     wide = Explainer(model, X, schema=Schema.infer(X, bounds={"c": (0.0, 9.0)}))
-    with pytest.raises(
-        CriterionError, match=r"'c' is constant in the training data.*Proximity\(scale=\{'c': 1.0\}\)"
-    ):
+    with pytest.raises(CriterionError, match=r"'c' is constant in the training data.*Proximity\(scale=\{'c': 1.0\}\)"):
         wide.explain({"x": 1.0, "c": 5.0}, want=True)
     given = Proximity("l1", scale={"c": 1.0})
     assert wide.explain({"x": 1.0, "c": 5.0}, want=True, criteria=[given]).status == "optimal"

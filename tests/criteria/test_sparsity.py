@@ -74,9 +74,7 @@ def test_features_that_a_row_moves_are_counted() -> None:
     model = questions.pipeline(X, questions.labels(X))
     explainer = Explainer(model, X, schema=questions.schema(X), criteria=[Proximity("l1")])
     factual = {**questions.FACTUAL, "extra": 0.0}
-    tied = Actionability(
-        rows=[LinearRow({"extra": 10.0, "income": -1.0}, at_least=-questions.FACTUAL["income"])]
-    )
+    tied = Actionability(rows=[LinearRow({"extra": 10.0, "income": -1.0}, at_least=-questions.FACTUAL["income"])])
     others = Actionability(frozen=["age", "debts", "job", "education", "home"])
     with pytest.raises(Infeasible):
         explainer.explain(factual, want="good", criteria=[Sparsity(at_most=1), tied, others])

@@ -33,9 +33,7 @@ CRITERIA = [
     Actionability(conditional={"job": {"part": ["full"], "none": ["part"]}}),
     Actionability(rows=[LinearRow({"age": 1, "debts": -2, "home": 5}, at_least=20, at_most=60)]),
     Actionability(rows=[LinearRow({"income": 1.0, "debts": 0.5}, at_most=5.1)]),
-    Actionability(
-        implies=[Implies({"job": "full", "age": (40, None)}, {"home": True, "income": (2.0, 5.0)})]
-    ),
+    Actionability(implies=[Implies({"job": "full", "age": (40, None)}, {"home": True, "income": (2.0, 5.0)})]),
     Actionability(implies=[Implies({"education": ["college", "degree"]}, {"debts": (None, 5)})]),
     Actionability(implies=[Implies({"debts": 4}, {"phone": "no"})]),
 ]

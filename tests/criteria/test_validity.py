@@ -32,9 +32,7 @@ def test_none_means_the_other_class() -> None:
     assert explainer.model.estimator.predict_proba(likely)[0, 1] >= 0.8
 
 
-@pytest.mark.parametrize(
-    "last", [LogisticRegression(), LinearSVC(dual=False), RidgeClassifier(), SGDClassifier()]
-)
+@pytest.mark.parametrize("last", [LogisticRegression(), LinearSVC(dual=False), RidgeClassifier(), SGDClassifier()])
 @pytest.mark.parametrize("label", [0, 1, 2])
 def test_each_of_three_classes(last: Any, label: int) -> None:
     explainer = questions.explainer(last=last, y=three)
@@ -128,9 +126,7 @@ def test_softmax_probability_against_a_fine_grid() -> None:
 @pytest.mark.parametrize("last", [LinearSVC(dual=False), RidgeClassifier(), SGDClassifier(loss="hinge")])
 def test_models_without_probabilities_say_so(last: Any) -> None:
     explainer = questions.explainer(last=last)
-    with pytest.raises(
-        CriterionError, match=r"A probability was asked for, but Pipeline gives no probabilities"
-    ):
+    with pytest.raises(CriterionError, match=r"A probability was asked for, but Pipeline gives no probabilities"):
         explainer.explain(NOW, want=Target("good", probability=0.7))
 
 
@@ -216,9 +212,7 @@ def test_targets_that_do_not_fit_other_models() -> None:
 
 
 def test_the_outcome_that_is_already_there_is_said_before_solving() -> None:
-    with pytest.raises(
-        CriterionError, match=r"already there: the model says 'bad' for this row \(want 'bad'\)"
-    ):
+    with pytest.raises(CriterionError, match=r"already there: the model says 'bad' for this row \(want 'bad'\)"):
         questions.explainer().explain(NOW, want="bad")
     with pytest.raises(CriterionError, match="already there"):
         regression().explain(NOW, want=Target(at_most=100.0))
@@ -244,9 +238,7 @@ def test_the_highest_probability_within_reach_is_named(y: Any) -> None:
     assert way.amount == pytest.approx(0.999 - best, abs=1e-6)
     named = float(way.change.split("->")[1])
     assert best - 1e-4 <= named <= best
-    answer = explainer.explain(
-        NOW, want=Target(label, probability=named), criteria=[Actionability(frozen=frozen)]
-    )
+    answer = explainer.explain(NOW, want=Target(label, probability=named), criteria=[Actionability(frozen=frozen)])
     assert answer.status == "optimal"
 
 
@@ -259,10 +251,6 @@ def test_the_nearest_value_within_reach_is_named(target: Target, end: str) -> No
     loosened = Target(at_least=float(low)) if end == "low" else Target(at_most=float(high))
     policy = [Actionability(frozen=["job", "home"])]
     assert explainer.explain(NOW, want=loosened, criteria=policy).status == "optimal"
-    less = (
-        Target(at_least=50.0 - way.amount * 0.999)
-        if end == "low"
-        else Target(at_most=-50.0 + way.amount * 0.999)
-    )
+    less = Target(at_least=50.0 - way.amount * 0.999) if end == "low" else Target(at_most=-50.0 + way.amount * 0.999)
     with pytest.raises(Infeasible):
         explainer.explain(NOW, want=less, criteria=policy)

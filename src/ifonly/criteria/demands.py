@@ -77,6 +77,7 @@ class Frozen(_OnFeature):
     """``x_j = xhat_j``."""
 
     def narrow(self, query: Query, box: Box) -> None:
+        """Shrink the box to what the demand leaves."""
         part = query.factual[query.schema.slice(self.feature)]
         if isinstance(query.schema.features[self.feature], Numeric):
             if not np.isnan(part[0]):
@@ -86,6 +87,7 @@ class Frozen(_OnFeature):
             box.keep_levels(self.feature, part > 0)
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        """Name the loosening that lets the row through."""
         name = query.schema.names[self.feature]
         change = f"unfreeze {name} (it would become {self._found(query, u)})"
         return Relaxation(self.text, change, self._amount(query, u))
@@ -98,6 +100,7 @@ class Direction(_OnFeature):
     sign: int
 
     def narrow(self, query: Query, box: Box) -> None:
+        """Shrink the box to what the demand leaves."""
         part = query.factual[query.schema.slice(self.feature)]
         if isinstance(query.schema.features[self.feature], Numeric):
             if np.isnan(part[0]):
@@ -111,6 +114,7 @@ class Direction(_OnFeature):
             box.keep_levels(self.feature, order >= order[int(part.argmax())])
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        """Name the loosening that lets the row through."""
         name, other = query.schema.names[self.feature], "decrease" if self.sign > 0 else "increase"
         change = f"let {name} {other} to {self._found(query, u)}"
         return Relaxation(self.text, change, self._amount(query, u))
@@ -125,6 +129,7 @@ class Between(_OnFeature):
     kind: str
 
     def narrow(self, query: Query, box: Box) -> None:
+        """Shrink the box to what the demand leaves."""
         del query
         if self.kind == "range":
             box.missing[self.feature] = False  # a range gives a missing feature a value
@@ -132,6 +137,7 @@ class Between(_OnFeature):
             box.narrow(self.feature, self.low, self.high)
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        """Name the loosening that lets the row through."""
         name = query.schema.names[self.feature]
         value = float(u[query.schema.starts[self.feature]])
         amount = self._amount(query, u)
@@ -156,11 +162,13 @@ class LevelSet(_OnFeature):
     levels: npt.NDArray[np.bool_]
 
     def narrow(self, query: Query, box: Box) -> None:
+        """Shrink the box to what the demand leaves."""
         del query
         box.missing[self.feature] = False  # naming levels gives a missing feature a value
         box.keep_levels(self.feature, self.levels)
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        """Name the loosening that lets the row through."""
         name = query.schema.names[self.feature]
         return Relaxation(self.text, f"also allow {name} to be {self._found(query, u)}", 1.0)
 
@@ -174,6 +182,7 @@ class LinearDemand(Demand):
     high: float
 
     def raw(self, query: Query) -> frozenset[int]:
+        """Return the numeric features the row couples."""
         return frozenset(
             j
             for j, f in enumerate(query.schema.features)
@@ -184,15 +193,18 @@ class LinearDemand(Demand):
         return frozenset(j for j in range(len(query.schema)) if self.weights[query.schema.slice(j)].any())
 
     def apply(self, problem: Problem) -> None:
+        """Add the demand's rows to the program."""
         problem.mip.row(problem.x.affine(self.weights), self.low, self.high)
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows meet it."""
         del query
         value = np.nan_to_num(U) @ self.weights
         room = _ROW_TOLERANCE * np.maximum(1.0, np.abs(U) @ np.abs(self.weights))
         return np.asarray((value >= self.low - room) & (value <= self.high + room))
 
     def excess(self, problem: Problem) -> Affine:
+        """Return by how much the demand is broken."""
         expression = problem.x.affine(self.weights)
         least, most = problem.mip.bounds(expression)
         over = problem.mip.column(0.0, max(0.0, most - self.high) if np.isfinite(self.high) else 0.0, name="over")
@@ -202,6 +214,7 @@ class LinearDemand(Demand):
         return over + under
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        """Name the loosening that lets the row through."""
         del query
         value = float(np.nan_to_num(u) @ self.weights)
         if value > self.high:
@@ -247,6 +260,7 @@ class Imply(Demand):
     then: tuple[Condition, ...]
 
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:
+        """Return the thresholds of all conditions."""
         out: dict[int, FloatArray] = {}
         for c in (*self.if_, *self.then):
             if isinstance(query.schema.features[c.feature], Numeric):
@@ -258,11 +272,13 @@ class Imply(Demand):
         return frozenset(c.feature for c in (*self.if_, *self.then))
 
     def apply(self, problem: Problem) -> None:
+        """Add the demand's rows to the program."""
         together = Affine.total(c.literal(problem) for c in self.if_) - float(len(self.if_) - 1)
         for c in self.then:
             problem.mip.row(c.literal(problem) - together, lower=0.0)
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows meet it."""
         given = np.logical_and.reduce([c.holds(query, U) for c in self.if_])
         follows = np.logical_and.reduce([c.holds(query, U) for c in self.then])
         return np.asarray(~given | follows)

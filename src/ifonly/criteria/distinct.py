@@ -127,8 +127,7 @@ class Apart(Distinct):
         return frozenset(
             j
             for j in query.model.read.form.features()
-            if isinstance(query.schema.features[j], Numeric)
-            and not np.isnan(self.point[query.schema.starts[j]])
+            if isinstance(query.schema.features[j], Numeric) and not np.isnan(self.point[query.schema.starts[j]])
         )
 
     def apply(self, problem: Problem) -> None:

@@ -50,9 +50,7 @@ class Diversity(Criterion):
 
     def __post_init__(self) -> None:
         if self.how not in get_args(How):
-            raise CriterionError(
-                f"The 'how' of Diversity must be one of {', '.join(get_args(How))}. Got {self.how!r}."
-            )
+            raise CriterionError(f"The 'how' of Diversity must be one of {', '.join(get_args(How))}. Got {self.how!r}.")
         if not (np.isfinite(self.distance) and self.distance > 0):
             raise CriterionError(
                 f"The 'distance' of Diversity must be a positive number, got {self.distance!r}. It is counted like the "

@@ -10,7 +10,7 @@ import numpy as np
 
 from ifonly.box import Box
 from ifonly.criteria import Criterion, Demand, Query, number
-from ifonly.criteria.stays import Ball, Stays
+from ifonly.criteria.stays import Ball, Stays, on_grid
 from ifonly.criteria.validity import Goal, Target, resolve
 from ifonly.errors import CriterionError
 from ifonly.fitted import open_model
@@ -22,7 +22,6 @@ __all__ = ["Robustness"]
 
 # Of the scores' spread: by how much a score must clear its threshold all over a ball. A tie is not robust.
 _ROOM = 1e-6
-_GRID_DUST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,7 @@ class Robustness(Criterion):
                 f"features=[{self.features!r}]."
             )
         if self.features is not None and self.radius is None:
-            raise CriterionError(
-                "The 'features' of Robustness say what may be off within a radius; give radius= too."
-            )
+            raise CriterionError("The 'features' of Robustness say what may be off within a radius; give radius= too.")
 
     def check(self, query: Query) -> None:
         """Every named feature must be numeric, every model readable, and the target one an adversary can attack."""
@@ -120,20 +117,26 @@ class Robustness(Criterion):
             if i == 0 and self.margin is None and not reach.any():
                 continue
             room = _ROOM * scale if reach.any() or not _ties_hold(goal) else 0.0
-            text = self._text(goal, i, ball=bool(reach.any()))
-            still, limits = np.zeros(len(query.schema)), Box.of(query.schema, query.factual)
-            margin = self.margin or 0.0
-            out.append(Stays(text, goal, goal.read.form, margin, room, reach, self.norm, (still,), limits))
+            demand = Stays(
+                self._text(goal, i, ball=bool(reach.any())),
+                goal,
+                goal.read.form,
+                self.margin or 0.0,
+                room,
+                reach,
+                self.norm,
+                shifts=(np.zeros(len(query.schema)),),
+                limits=Box.of(query.schema, query.factual),
+                radius=self.radius or 0.0,
+            )
+            out.append(demand)
         return out
 
     def _text(self, goal: Goal, i: int, *, ball: bool) -> str:
         who = f"models[{i - 1}] also says " if i else ""
         lead = f" by a margin of {number(self.margin)}" if self.margin else ""
-        where = (
-            f" anywhere within {number(self.radius)} of the ranges ({self.norm})"
-            if ball and self.radius
-            else ""
-        )
+        radius = number(self.radius or 0.0)
+        where = f" anywhere within {radius} of the ranges ({self.norm})" if ball else ""
         return f"{who}{goal.text.removeprefix('want ')}{lead}{where}"
 
     def _goals(self, query: Query) -> list[tuple[Goal, float]]:
@@ -160,19 +163,15 @@ class Robustness(Criterion):
         schema, reach = query.schema, np.zeros(len(query.schema))
         named = schema.names if self.features is None else self.features
         for j in goal.read.form.features() & {schema.index(name) for name in named}:
-            feature = schema.features[j]
-            if (
-                self.radius is None
-                or not isinstance(feature, Numeric)
-                or np.isnan(query.factual[schema.starts[j]])
-            ):
-                continue
-            reach[j] = self.radius * float(query.training.range[j])
-            if feature.step is not None:
-                steps = float(np.floor(reach[j] / feature.step + _GRID_DUST))
-                if self.norm == "linf" or not steps:
-                    reach[j] = feature.snap(steps * feature.step)
-        return reach
+            if isinstance(schema.features[j], Numeric) and not np.isnan(query.factual[schema.starts[j]]):
+                reach[j] = (self.radius or 0.0) * float(query.training.range[j])
+        return on_grid(schema, reach, self.norm)
+
+    def remarks(self, query: Query, U: FloatArray) -> list[str]:
+        """Say what was proven of every answer."""
+        del U
+        balls = [d.text for d in self.demands(query) if isinstance(d, Stays) and d.reach.any()]
+        return [f"proven against every point of the ball: {text}" for text in balls]
 
 
 def _ties_hold(goal: Goal) -> bool:

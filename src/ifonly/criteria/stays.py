@@ -11,20 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
-from ifonly.criteria import Demand, Query
+from ifonly.criteria import Demand, Query, Relaxation, number
 from ifonly.criteria.validity import Goal
 from ifonly.mip import Affine, FloatArray
 from ifonly.models import Form
-from ifonly.schema import Numeric
+from ifonly.schema import Numeric, Schema
 from ifonly.shifted import Shifted, moved
 
 if TYPE_CHECKING:
     from ifonly.problem import Problem, Statement
 
-__all__ = ["Ball", "Stays", "lead"]
+__all__ = ["Ball", "Stays", "lead", "on_grid"]
 
 Ball = Literal["linf", "l2"]
 
+_GRID_DUST = 1e-9
 _WIDER = 1e-9  # shifts reach this share beyond the ball, so that rounding never lets its edge slip out
 
 
@@ -32,10 +33,25 @@ def lead(goal: Goal, scores: FloatArray) -> FloatArray:
     """Return by how much the scores clear the goal, the tightest row of it: the NumPy twin of `Goal.gaps`."""
     gaps = goal.gaps([Affine.of(k) for k in range(scores.shape[1])], 0.0)
     if gaps:
-        return np.min([scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0)
+        return np.asarray(np.min([scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0))
     probabilities = goal.read.probabilities(scores)
     assert probabilities is not None
     return np.asarray(np.log(probabilities[:, goal.index] / goal.probability))
+
+
+def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
+    """Return how far each feature can be off on its grid: whole steps, or nothing when there is not even one.
+
+    In an l2 ball the half-axes stay what they are, because steps of several features share the radius.
+    """
+    out = reach.copy()
+    for j in np.flatnonzero(reach):
+        feature = schema.features[j]
+        if isinstance(feature, Numeric) and feature.step is not None:
+            steps = float(np.floor(reach[j] / feature.step + _GRID_DUST))
+            if norm == "linf" or not steps:
+                out[j] = feature.snap(steps * feature.step)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +78,8 @@ class Stays(Demand):
         Boxes found so far in which no answer may lie: from anywhere in them, the ball meets points that flip.
     known
         Points that are proven to keep the lead all over their ball.
+    radius
+        The reach as a share of the ranges, for words.
     """
 
     goal: Goal
@@ -74,6 +92,7 @@ class Stays(Demand):
     limits: Box
     nogo: tuple[Box, ...] = ()
     known: tuple[FloatArray, ...] = ()
+    radius: float = 0.0
 
     @property
     def enough(self) -> float:
@@ -84,6 +103,11 @@ class Stays(Demand):
         """Return the demand with one more shift, or one more box to stay out of."""
         shifts = self.shifts if shift is None else (*self.shifts, shift)
         return replace(self, shifts=shifts, nogo=self.nogo if nogo is None else (*self.nogo, nogo))
+
+    def weaker(self, share: float) -> Stays:
+        """Return the demand for a part of the ball, with nothing found yet."""
+        reach = on_grid(self.limits.schema, self.reach * share, self.norm)
+        return replace(self, reach=reach, shifts=self.shifts[:1], nogo=(), known=(), radius=self.radius * share)
 
     # -- the ball -----------------------------------------------------------------------------------------------
     def ball(self, u: FloatArray) -> Box:
@@ -163,15 +187,34 @@ class Stays(Demand):
         for j in self._bounded(query, box):
             terms.append(x.at_most(j, float(np.nextafter(box.lower[j], -np.inf))))
             terms.append(1.0 - x.at_most(j, float(box.upper[j])))
-        for j in sorted(self.features(query)):
-            if not isinstance(query.schema.features[j], Numeric) and not box.missing[j]:
-                terms.append(x.level_in(j, ~box.allowed[query.schema.slice(j)]))
+        levels = (j for j in sorted(self.features(query)) if not isinstance(query.schema.features[j], Numeric))
+        terms += [x.level_in(j, ~box.allowed[query.schema.slice(j)]) for j in levels if not box.missing[j]]
         return Affine.total(terms)
 
     def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
         """Return the points that are known to be robust."""
         del statement, box
         return self.known
+
+    # -- loosening ----------------------------------------------------------------------------------------------
+    def excess(self, problem: Problem) -> Affine | None:
+        """How far the lead stays behind its margin, for a margin on the answer alone."""
+        own = self.goal is problem.query.goal
+        gaps = self.goal.gaps(problem.outputs, 0.0) if own and not self.reach.any() else []
+        if not gaps:
+            return None
+        worst = problem.mip.column(0.0, self.margin, name="behind")
+        for gap in gaps:
+            problem.mip.row(gap + worst, lower=self.margin)
+        return worst
+
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        """Name the margin that is within reach."""
+        if self.goal is not query.goal or self.reach.any():
+            return super().loosened(query, u)
+        reached = float(self.leads(u[None, :], self.shifts[0])[0])
+        change = f"margin {number(self.margin)} -> {number(reached, 'down')}"
+        return Relaxation(self.text, change, self.margin - reached)
 
     # -- NumPy's side -------------------------------------------------------------------------------------------
     def leads(self, U: FloatArray, shift: FloatArray) -> FloatArray:
@@ -180,6 +223,7 @@ class Stays(Demand):
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows keep the lead under every known shift, and lie in no box that is ruled out."""
+        del query
         good = np.ones(len(U), dtype=np.bool_)
         for shift in self.shifts:
             good[good] = self.leads(U[good], shift) >= self.enough

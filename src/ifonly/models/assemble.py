@@ -188,9 +188,7 @@ class _Table:
     def _codes(self, c: int) -> tuple[int, FloatArray]:
         """Return the feature of a source column and the code of each of its levels."""
         source, column = self.source, self.source.columns[c]
-        if len(column.features) != 1 or isinstance(
-            source.schema.features[next(iter(column.features))], Numeric
-        ):
+        if len(column.features) != 1 or isinstance(source.schema.features[next(iter(column.features))], Numeric):
             raise UnsupportedModel(
                 f"{source.where}a categorical split on column {column.name!r}, whose feature is not categorical in the "
                 f"schema. Say so: Schema.infer(X, categorical=[{column.name!r}])."

@@ -74,9 +74,7 @@ def _all_known(source: Source, c: int) -> None:
         )
 
 
-def with_hole(
-    tree: RawTree, first: float, last: float, before: float, through: float, below: Below
-) -> RawTree:
+def with_hole(tree: RawTree, first: float, last: float, before: float, through: float, below: Below) -> RawTree:
     """Return the tree with all values in ``[first, last]`` sent where missing values go.
 
     ``below(z, before)`` must hold exactly below the hole, ``below(z, through)`` up to and including it. Children are

@@ -52,5 +52,5 @@ class Linear:
         """Return the scores as expressions of the variables."""
         return [x.affine(w, float(b)) for w, b in zip(self.weights, self.intercept, strict=True)]
 
-    def refined(self, u: FloatArray) -> None:  # noqa: ARG002 - the form protocol
+    def refined(self, u: FloatArray) -> None:
         """A linear form is exact."""

@@ -79,9 +79,7 @@ def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below)
     return _numeric(source, j, column, thresholds, below)
 
 
-def _when_missing(
-    source: Source, j: int, column: int, thresholds: FloatArray, below: Below
-) -> list[bool | None]:
+def _when_missing(source: Source, j: int, column: int, thresholds: FloatArray, below: Below) -> list[bool | None]:
     """Say whether each comparison holds when feature `j` is missing, None when the framework sends NaN its own way."""
     z = source.when_missing(j, column)
     if np.isnan(z):

@@ -89,10 +89,11 @@ class TreeScan:
         """Return, per value of feature `j` (rows of its canonical part) and leaf, whether the leaf allows it."""
         schema, table = self.trees.schema, self.leaves
         if not isinstance(schema.features[j], Numeric):
-            allowed = table.levels[leaves, schema.slice(j)]
+            allowed = np.asarray(table.levels[leaves, schema.slice(j)])
             known = parts.any(axis=1)
             code = parts.argmax(axis=1)
-            return np.asarray(np.where(known[:, None], allowed[:, code].T, table.when_missing[leaves, j][None, :]))
+            absent = np.asarray(table.when_missing[leaves, j]).reshape(1, -1)
+            return np.asarray(np.where(known[:, None], allowed[:, code].T, absent))
         x = parts[:, 0]
         position = np.searchsorted(self.trees.cuts()[j], x, side="left")[:, None]
         found: BoolArray = np.asarray((position > table.low[leaves, j]) & (position <= table.high[leaves, j]))

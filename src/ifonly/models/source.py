@@ -67,9 +67,7 @@ class Column:
         if self.weights is None:
             return replace(self, identity=False)
         weights, steps = self.weights * factor, {key: w * factor for key, w in self.steps.items()}
-        return replace(
-            self, weights=weights, constant=self.constant * factor + shift, identity=False, steps=steps
-        )
+        return replace(self, weights=weights, constant=self.constant * factor + shift, identity=False, steps=steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +178,7 @@ class Source:
         A = np.array([c.weights for c in self.columns]).reshape(len(self.columns), self.schema.width)
         return A, np.array([c.constant for c in self.columns])
 
-    def linear(
-        self, coefficients: npt.ArrayLike, intercept: npt.ArrayLike, who: str
-    ) -> tuple[FloatArray, FloatArray]:
+    def linear(self, coefficients: npt.ArrayLike, intercept: npt.ArrayLike, who: str) -> tuple[FloatArray, FloatArray]:
         """Return canonical weights and intercept of ``z @ C' + b0``."""
         A, b = self.affine(who)
         C = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))

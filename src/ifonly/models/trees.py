@@ -287,9 +287,7 @@ class Trees:
             self._numeric_rows(mip, x, y, group, low[several], high[several])
             self._level_rows(mip, x, y, group, levels[several])
         values = self.nodes.value[node]
-        return [
-            Affine(y, np.ascontiguousarray(values[:, k]), float(constant[k])) for k in range(self.n_outputs)
-        ]
+        return [Affine(y, np.ascontiguousarray(values[:, k]), float(constant[k])) for k in range(self.n_outputs)]
 
     def _place(self, x: Variables) -> tuple[Positions, Positions, BoolArray]:
         """Return the cells each leaf spans per feature, ``low..high`` inclusive, and which leaves are reachable."""

@@ -188,7 +188,7 @@ def _answer(
     if info.primal_solution_status == 2:
         values = np.array(highs.getSolution().col_value)
         objective = float(program.cost @ values + program.offset)
-    bound = float(info.mip_dual_bound) if program.integer.any() else objective
+    bound = float(info.mip_dual_bound) if program.integer.any() else -np.inf
     saved = tuple(pool)
     if ended in (kinds.kOptimal, kinds.kModelEmpty):
         bound = objective if not program.integer.any() else min(bound, objective)

@@ -22,6 +22,7 @@ __all__ = ["solve"]
 
 _MOST_ROUNDS = 200
 _CONVEX_TOLERANCE = 1e-9
+_LEAST_CUT = 1e-9
 
 
 def solve(
@@ -70,7 +71,7 @@ class _Loop:
             self.bound = max(self.bound, min(answer.bound, self.value))
             if answer.values is None:
                 return self._stopped(answer)
-            known = self.value
+            known, rows = self.value, relaxed.n_rows
             relaxed, stopped = self._settle(relaxed, answer.values, began)
             if self.best is not None and self.value < known:
                 self.pool.append((self.value, self.best))
@@ -78,7 +79,7 @@ class _Loop:
                     self.on_incumbent(self.value, self.bound, self.best)
             if self.best is not None and self.value - self.bound <= self.limits.gap * max(1.0, abs(self.value)):
                 return Solution(Status.OPTIMAL, self.best, self.value, self.bound, tuple(self.pool))
-            if stopped or answer.status is not Status.OPTIMAL:
+            if stopped or answer.status is not Status.OPTIMAL or relaxed.n_rows == rows:
                 return self._stopped(replace(answer, interrupted=answer.interrupted or stopped))
         return self._stopped(Solution(Status.OUT_OF_TIME))
 
@@ -89,8 +90,10 @@ class _Loop:
         return Solution(Status.OPTIMAL, self.best, self.value, self.value, tuple(self.pool))
 
     def _stopped(self, answer: Solution) -> Solution:
-        if self.best is None:
-            return replace(answer, values=None, objective=np.inf, bound=self.bound)
+        if self.best is None:  # a point of the relaxation alone is none of the program
+            ended = Status.OUT_OF_TIME if answer.status in (Status.OPTIMAL, Status.FEASIBLE) else answer.status
+            ended = Status.INTERRUPTED if answer.interrupted else ended
+            return Solution(ended, bound=self.bound, interrupted=answer.interrupted)
         pool = tuple(self.pool)
         return Solution(Status.FEASIBLE, self.best, self.value, self.bound, pool, interrupted=answer.interrupted)
 
@@ -141,7 +144,8 @@ class _Loop:
         """Return the tangents that cut off this point, and the largest violation of a convex row."""
         rows: list[tuple[Affine, float]] = []
         n = self.program.n_columns
-        share = 0.05 * self.limits.gap / max(1, len(self.program.squares))
+        # A cut finer than the solver's own tolerance would be found again and again.
+        share = max(0.05 * self.limits.gap / max(1, len(self.program.squares)), _LEAST_CUT)
         for k, square in enumerate(self.program.squares):
             at = square.inner.value(v)
             if square.weight * at * at - heights[k] > share:

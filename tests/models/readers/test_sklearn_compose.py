@@ -45,6 +45,8 @@ from ifonly.models.trees import Trees
 from reading import rows
 
 NUMBERS = ["a", "b", "c"]
+# The proof is the point here, not how busy the machine is.
+PATIENCE = 300.0
 
 
 def prepared(last, scaler=None):
@@ -130,13 +132,9 @@ TWO = {
             passthrough=True,
         )
     ),
-    "stacking of predictions": lambda: stacking(
-        logistic(), tree(2), last=LinearSVC(), stack_method="predict"
-    ),
+    "stacking of predictions": lambda: stacking(logistic(), tree(2), last=LinearSVC(), stack_method="predict"),
     "fixed threshold": lambda: FixedThresholdClassifier(logistic(), threshold=0.3, pos_label="yes"),
-    "fixed threshold of the first": lambda: FixedThresholdClassifier(
-        logistic(), threshold=0.6, pos_label="no"
-    ),
+    "fixed threshold of the first": lambda: FixedThresholdClassifier(logistic(), threshold=0.6, pos_label="no"),
     "fixed threshold of a score": lambda: FixedThresholdClassifier(
         svc(), threshold=0.3, response_method="decision_function", pos_label="no"
     ),
@@ -171,9 +169,7 @@ THREE = {
     "one vs rest of forests": lambda: OneVsRestClassifier(forest()),
     "stacking": lambda: stacking(logistic(), tree(2)),
     "stacking of scores": lambda: stacking(logistic(), svc(), stack_method="decision_function"),
-    "bagged votes": lambda: prepared(
-        BaggingClassifier(LinearSVC(max_iter=20000), n_estimators=3, random_state=0)
-    ),
+    "bagged votes": lambda: prepared(BaggingClassifier(LinearSVC(max_iter=20000), n_estimators=3, random_state=0)),
 }
 SLOW = {
     "calibrated folds": lambda: calibrated(svc()),
@@ -202,9 +198,7 @@ NUMBER = {
     "scaled target": lambda: TransformedTargetRegressor(ridge(), transformer=StandardScaler()),
     "robust target": lambda: TransformedTargetRegressor(value_tree(), transformer=RobustScaler()),
     "power target": lambda: TransformedTargetRegressor(ridge(), transformer=PowerTransformer()),
-    "quantile target": lambda: TransformedTargetRegressor(
-        ridge(), transformer=QuantileTransformer(n_quantiles=20)
-    ),
+    "quantile target": lambda: TransformedTargetRegressor(ridge(), transformer=QuantileTransformer(n_quantiles=20)),
     "bagged ridge": lambda: prepared(BaggingRegressor(Ridge(), n_estimators=4, random_state=0)),
 }
 
@@ -289,9 +283,7 @@ def grid(X):
 
 def cost(G, row, X):
     """The default distance and the price of 0.1 per changed feature, said once more."""
-    parts = [
-        (G[k] - row[k]).abs() / (X[k].max() - X[k].min()) + 0.1 * (G[k] != row[k]) for k in NUMBERS
-    ]
+    parts = [(G[k] - row[k]).abs() / (X[k].max() - X[k].min()) + 0.1 * (G[k] != row[k]) for k in NUMBERS]
     return (sum(parts) + 1.1 * (G["g"] != row["g"])).to_numpy()
 
 
@@ -301,8 +293,10 @@ def wishes(estimator, X, kind, seed):
     said, i = estimator.predict(X), int(rng.integers(len(X)))
     if kind == "number":
         low, high = np.quantile(said, [0.7, 0.85] if said[i] < np.median(said) else [0.15, 0.3])
-        yield i, Target(at_least=low, at_most=high), lambda G: (
-            (estimator.predict(G) >= low) & (estimator.predict(G) <= high)
+        yield (
+            i,
+            Target(at_least=low, at_most=high),
+            lambda G: (estimator.predict(G) >= low) & (estimator.predict(G) <= high),
         )
         bound = np.quantile(said, 0.9)
         yield int(np.argmin(said)), Target(at_least=bound), lambda G: estimator.predict(G) >= bound
@@ -319,19 +313,17 @@ def wishes(estimator, X, kind, seed):
 
 
 @pytest.mark.parametrize(("family", "kind"), FAMILIES)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_optimum_is_that_of_brute_force(family, kind, seed):
-    estimator, X = fitted(family, kind, seed)
-    G, explainer = grid(X), Explainer(estimator, X)
-    for i, want, judge in wishes(estimator, X, kind, seed):
+def test_the_optimum_is_that_of_brute_force(family, kind):
+    estimator, X = fitted(family, kind, seed=1)
+    G, explainer, refusals = grid(X), Explainer(estimator, X), []
+    for i, want, judge in wishes(estimator, X, kind, seed=1):
         row = X.iloc[i]
         meets = judge(G)
         best = cost(G, row, X)[meets].min() if meets.any() else np.inf
         try:
-            answer = explainer.explain(row, want=want)
+            answer = explainer.explain(row, want=want, time_limit=PATIENCE)
         except CriterionError as error:
-            # Shares of sigmoids, and a row that is there already, are refused by name.
-            assert any(text in str(error) for text in ("gives no prob", "divides one-vs-rest", "already there"))
+            refusals.append(str(error))
             continue
         except Infeasible:
             assert best == np.inf
@@ -339,6 +331,8 @@ def test_the_optimum_is_that_of_brute_force(family, kind, seed):
         assert answer.status == "optimal"
         assert bool(judge(answer.frame())[0])
         assert answer[0].certificate.objective == pytest.approx(best, abs=1e-6)
+    # Probabilities that are divided by a sum cannot be asked for, nor what is there already.
+    assert all("gives no prob" in text or "divides" in text or "already there" in text for text in refusals)
 
 
 @pytest.mark.parametrize(
@@ -347,20 +341,20 @@ def test_the_optimum_is_that_of_brute_force(family, kind, seed):
         pytest.param(family, kind, id=f"{kind}: {name}")
         for table, kind in ((TWO, "two"), (THREE, "three"), (NUMBER, "number"))
         for name, family in table.items()
-        if name in ("soft vote", "hard vote", "calibrated folds", "stacking", "mean with an exponential", "ordinal bins")
+        if name
+        in ("soft vote", "hard vote", "calibrated folds", "stacking", "mean with an exponential", "ordinal bins")
     ],
 )
 def test_answers_on_floats_are_proven_and_confirmed(family, kind):
     estimator, X = fitted(family, kind, seed=4, whole=False)
     explainer = Explainer(estimator, X)
-    for seed in range(3):
-        for i, want, judge in wishes(estimator, X, kind, seed):
-            try:
-                answer = explainer.explain(X.iloc[i], want=want)
-            except CriterionError:
-                continue
-            assert answer.status == "optimal"
-            assert bool(judge(answer.frame())[0])
+    for i, want, judge in wishes(estimator, X, kind, seed=0):
+        try:
+            answer = explainer.explain(X.iloc[i], want=want, time_limit=PATIENCE)
+        except CriterionError:
+            continue
+        assert answer.status == "optimal"
+        assert bool(judge(answer.frame())[0])
 
 
 def test_a_soft_vote_is_never_undercut_by_a_random_search():
@@ -390,14 +384,14 @@ def test_what_cannot_be_read_is_refused_by_name():
     refuse(soft(logistic(), prepared(KNeighborsClassifier())).fit(X, two), X, "m1", "KNeighborsClassifier")
     refuse(calibrated(logistic(), method="isotonic").fit(X, three), X, "isotonic", "ensemble=False")
     refuse(calibrated(tree(), method="temperature").fit(X, two), X, "temperature", "ensemble=False")
-    refuse(
-        stacking(logistic(), last=DecisionTreeClassifier()).fit(X, two), X, "DecisionTreeClassifier", "linear"
-    )
+    refuse(stacking(logistic(), last=DecisionTreeClassifier()).fit(X, two), X, "DecisionTreeClassifier", "linear")
     many = np.column_stack([two, score > 1])
     refuse(OneVsRestClassifier(logistic()).fit(X, many), X, "multilabel")
-    odd = TransformedTargetRegressor(ridge(), func=np.log, inverse_func=lambda v: np.exp(v)).fit(X, positive)
-    refuse(odd, X, "TransformedTargetRegressor", "np")
-    kbins = TransformedTargetRegressor(ridge(), transformer=KBinsDiscretizer(3, encode="ordinal", strategy="uniform"))
+    odd = TransformedTargetRegressor(ridge(), func=lambda v: np.log(2 * v), inverse_func=lambda v: np.exp(v) / 2)
+    odd.fit(X, positive)
+    refuse(odd, X, "TransformedTargetRegressor", "<lambda>", "expm1")
+    steps = KBinsDiscretizer(3, encode="ordinal", strategy="uniform")
+    kbins = TransformedTargetRegressor(ridge(), transformer=steps, check_inverse=False)
     refuse(kbins.fit(X, positive), X, "KBinsDiscretizer", "PowerTransformer")
     power = TransformedTargetRegressor(ridge(), transformer=PowerTransformer())
     refuse(VotingRegressor([("p", power), ("l", ridge())]).fit(X, positive), X, "'p'", "unknown curvature")

@@ -35,9 +35,7 @@ VALUE = np.log(FRAME["income"]) + FRAME["debt"]
 def thresholds(estimator):
     members = getattr(estimator, "estimators_", [estimator])
     trees = [m.tree_ for m in np.ravel(members)]
-    return {
-        j: np.unique([t for k in trees for t in k.threshold[k.feature == j]]) for j in range(FRAME.shape[1])
-    }
+    return {j: np.unique([t for k in trees for t in k.threshold[k.feature == j]]) for j in range(FRAME.shape[1])}
 
 
 def check(estimator, frame, raw, missing=0.0):
@@ -212,9 +210,7 @@ def test_refused_by_name():
     with pytest.raises(UnsupportedModel, match="RandomForestClassifier predicts 2 outputs"):
         opened(RandomForestClassifier(3).fit(FRAME, two), FRAME)
     started = GradientBoostingClassifier(n_estimators=2, init=LogisticRegression(max_iter=5000))
-    with pytest.raises(
-        UnsupportedModel, match="starts from a LogisticRegression, which depends on the input"
-    ):
+    with pytest.raises(UnsupportedModel, match="starts from a LogisticRegression, which depends on the input"):
         opened(
             started.fit(StandardScaler().set_output(transform="pandas").fit_transform(FRAME), labels(FRAME)),
             FRAME,

@@ -134,10 +134,7 @@ class _Layout:
             source,
             {int(f["feature_index"]): int(f["flat_feature_index"]) for f in floats},
             {int(f["feature_index"]): int(f["flat_feature_index"]) for f in categories},
-            {
-                str(entry["value"]): float(_signed(entry["hash"]))
-                for entry in info.get("cat_features_hash", [])
-            },
+            {str(entry["value"]): float(_signed(entry["hash"])) for entry in info.get("cat_features_hash", [])},
             frozenset(c for c, treatment in nan.items() if treatment == "AsTrue"),
         )
 

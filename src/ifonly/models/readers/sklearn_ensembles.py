@@ -126,9 +126,7 @@ def read_isolation(estimator: Any, source: Source) -> Read:
     """
     whole = estimator._max_features == estimator.n_features_in_
     trees = []
-    for k, (member, columns) in enumerate(
-        zip(estimator.estimators_, estimator.estimators_features_, strict=True)
-    ):
+    for k, (member, columns) in enumerate(zip(estimator.estimators_, estimator.estimators_features_, strict=True)):
         length = estimator._decision_path_lengths[k] + estimator._average_path_length_per_tree[k] - 1.0
         trees.append(raw_tree(member.tree_, length[:, None], None if whole else columns))
     form = assemble(source, trees, np.zeros(1), over=len(trees))

@@ -21,12 +21,8 @@ def read_hist_classifier(estimator: Any, source: Source) -> Read:
     """Baseline plus the trees; a sigmoid or softmax of that."""
     form, missing = _form(estimator, source)
     if form.n_outputs == 1:
-        return Read(
-            form, labels_of(estimator), "sign", "sigmoid", piecewise_constant=True, accepts_missing=missing
-        )
-    return Read(
-        form, labels_of(estimator), "argmax", "softmax", piecewise_constant=True, accepts_missing=missing
-    )
+        return Read(form, labels_of(estimator), "sign", "sigmoid", piecewise_constant=True, accepts_missing=missing)
+    return Read(form, labels_of(estimator), "argmax", "softmax", piecewise_constant=True, accepts_missing=missing)
 
 
 @reads("sklearn", "HistGradientBoostingRegressor")
@@ -64,9 +60,7 @@ def _received(estimator: Any, source: Source) -> Source:
             for c in np.flatnonzero(encoded)
         ]
         columns = (*codes, *(columns[c] for c in np.flatnonzero(~encoded)))
-    return replace(
-        source, columns=columns, evaluate=lambda U: estimator._preprocess_X(source.evaluate(U), reset=False)
-    )
+    return replace(source, columns=columns, evaluate=lambda U: estimator._preprocess_X(source.evaluate(U), reset=False))
 
 
 def _tree(predictor: Any, output: int, n_outputs: int) -> RawTree:
@@ -76,9 +70,7 @@ def _tree(predictor: Any, output: int, n_outputs: int) -> RawTree:
     value = np.zeros((len(nodes), n_outputs))
     value[:, output] = nodes["value"]
     sets = {
-        int(i): frozenset(
-            np.flatnonzero(_bits(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][i]])).tolist()
-        )
+        int(i): frozenset(np.flatnonzero(_bits(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][i]])).tolist())
         for i in np.flatnonzero(nodes["is_categorical"].astype(np.bool_) & ~leaf)
     }
     return RawTree(

@@ -158,7 +158,8 @@ def _measured(transformer: Any, source: Source) -> list[Column]:
     weights = np.zeros((len(base), source.schema.width))
     for j in sorted(set().union(*(c.features for c in source.columns))):
         table = of_levels(j)
-        for k in np.flatnonzero((table != table[0]).any(axis=0)):
+        same = (table == table[0]) | (np.isnan(table) & np.isnan(table[0]))
+        for k in np.flatnonzero(~same.all(axis=0)):
             owner[k].add(j)
             weights[k, source.schema.slice(j)] = table[:, k]
     return [
@@ -183,7 +184,7 @@ def imputer(transformer: Any, source: Source) -> Sequence[Column]:
             f"{source.where}SimpleImputer(missing_values={marker!r}) replaces an ordinary value, which is a jump. Turn "
             "that value into NaN in the data, and let the imputer look for NaN."
         )
-    invalid = np.array([s is None or s != s for s in transformer.statistics_])
+    invalid = np.array([s is None or (isinstance(s, float) and np.isnan(s)) for s in transformer.statistics_])
     kept = [
         c
         for c, empty in zip(source.columns, invalid, strict=True)
@@ -215,7 +216,7 @@ def discriminant(transformer: Any, source: Source) -> Sequence[Column]:
     A, b = source.affine("LinearDiscriminantAnalysis")
     if transformer.solver == "svd":
         b = b - transformer.xbar_
-    components = transformer.scalings_[:, : transformer._max_components].T  # noqa: SLF001 - no public spelling
+    components = transformer.scalings_[:, : transformer._max_components].T
     return _combined(components, A, b, source, "LinearDiscriminantAnalysis")
 
 

@@ -94,9 +94,7 @@ def _classifier(estimator: Any, members: Any, source: Source) -> Read:
 
 def _regressor(estimator: Any, members: Any, source: Source) -> Read:
     _single_output(estimator, source)
-    return Read(
-        _average(members, source), piecewise_constant=True, accepts_missing=takes_missing(members[0], source)
-    )
+    return Read(_average(members, source), piecewise_constant=True, accepts_missing=takes_missing(members[0], source))
 
 
 @reads("sklearn", "GradientBoostingClassifier")
@@ -136,9 +134,7 @@ def _half_logit(p: float) -> float:
 @reads("sklearn", "GradientBoostingRegressor")
 def read_boosting_regressor(estimator: Any, source: Source) -> Read:
     """Initial value plus learning rate times the trees."""
-    return Read(
-        _boosted(estimator, source), piecewise_constant=True, accepts_missing=bool(source.may_miss(False))
-    )
+    return Read(_boosted(estimator, source), piecewise_constant=True, accepts_missing=bool(source.may_miss(False)))
 
 
 def _boosted(estimator: Any, source: Source) -> Trees:

@@ -43,9 +43,7 @@ _PLAIN = frozenset(
 @reads("xgboost", "XGBClassifier", "XGBRFClassifier")
 def read_classifier(estimator: Any, source: Source) -> Read:
     """Scores before the sigmoid or softmax, from the rounds that `predict` uses."""
-    return read_booster(
-        estimator.get_booster(), source, labels_of(estimator), _rounds(estimator), estimator.missing
-    )
+    return read_booster(estimator.get_booster(), source, labels_of(estimator), _rounds(estimator), estimator.missing)
 
 
 @reads("xgboost", "XGBRegressor", "XGBRFRegressor", "XGBRanker")
@@ -214,9 +212,7 @@ def _tree(tree: Any, output: int, outputs: int, factor: np.float32) -> RawTree:
 
 def _categories(model: Any) -> dict[int, list[Any]]:
     """Return the levels of each category column in the model's order, where the file holds them."""
-    stored = model["gradient_booster"].get(
-        "model", model["gradient_booster"].get("gbtree", {}).get("model", {})
-    )
+    stored = model["gradient_booster"].get("model", model["gradient_booster"].get("gbtree", {}).get("model", {}))
     encoded = stored.get("cats", {}).get("enc", [])
     out: dict[int, list[Any]] = {}
     for c, column in enumerate(encoded):
@@ -240,9 +236,9 @@ def _confirmed(form: Form, booster: Any, source: Source, rounds: int | None, mis
     import xgboost  # noqa: PLC0415 - an optional framework
 
     data = xgboost.DMatrix(source.evaluate(source.base[None, :]), missing=missing, enable_categorical=True)
-    own = booster.predict(
-        data, output_margin=True, iteration_range=(0, rounds or 0), validate_features=False
-    ).reshape(-1)
+    own = booster.predict(data, output_margin=True, iteration_range=(0, rounds or 0), validate_features=False).reshape(
+        -1
+    )
     ours = form(source.base[None, :])[0]
     if np.abs(own - ours).max() > 1e-4 * max(1.0, float(np.abs(own).max())):
         raise UnsupportedModel(

@@ -1,0 +1,369 @@
+"""Robust answers: equal to enumeration on small grids, and unbroken by a hundred thousand attacks on larger data."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from ifonly import (
+    Actionability,
+    CriterionError,
+    Explainer,
+    Infeasible,
+    OutOfTime,
+    Robustness,
+    Schema,
+    Target,
+)
+from ifonly.adversary import attack
+from ifonly.box import Box
+from ifonly.criteria.stays import Stays, lead
+from ifonly.mip import Mip
+from ifonly.schema import Numeric
+from ifonly.shifted import Shifted, moved
+from ifonly.solvers import Limits, find_solver
+from ifonly.solvers.tangents import solve
+from ifonly.variables import Cells, Variables
+from worlds import World, fit
+
+HIGHS = find_solver("highs")
+
+
+# -- the oracle ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("family", ["logistic", "tree", "forest", "boosting", "network"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_robust_optimum_is_that_of_enumeration(family: str, norm: str, seed: int) -> None:
+    world = World(seed, family)
+    explainer = Explainer(world.model, world.X)
+    for radius, row in zip((0.15, 0.3), world.factuals(2), strict=True):
+        costs = np.where(world.robust(world.said, radius, norm), world.costs(row), np.inf)
+        criteria = [Robustness(radius=radius, norm=norm)]  # type: ignore[arg-type]
+        if not np.isfinite(costs.min()):
+            with pytest.raises(Infeasible):
+                explainer.explain(row, want="yes", criteria=criteria)
+            continue
+        answer = explainer.explain(row, want="yes", criteria=criteria)
+        assert answer[0].certificate.proven
+        assert answer[0].certificate.objective == pytest.approx(costs.min(), abs=1e-6)
+
+
+def test_only_the_named_features_are_off() -> None:
+    world = World(3, "forest")
+    row = world.factuals(1)[0]
+    costs = np.where(world.robust(world.said, 0.3, "linf", ["n1"]), world.costs(row), np.inf)
+    criteria = [Robustness(radius=0.3, features=["n1"])]
+    answer = Explainer(world.model, world.X).explain(row, want="yes", criteria=criteria)
+    assert answer[0].certificate.objective == pytest.approx(costs.min(), abs=1e-6)
+
+
+@pytest.mark.parametrize("family", ["logistic", "forest", "boosting"])
+def test_margin_optimum_is_that_of_enumeration(family: str) -> None:
+    world = World(4, family)
+    scores = world.model.predict_proba(world.grid)[:, 1]
+    leads = np.log(scores / (1 - scores)) if family != "forest" else 2 * scores - 1
+    for row in world.factuals(3):
+        answer = Explainer(world.model, world.X).explain(row, want="yes", criteria=[Robustness(margin=0.3)])
+        assert answer[0].certificate.objective == pytest.approx(
+            np.where(leads >= 0.3 - 1e-9, world.costs(row), np.inf).min(), abs=1e-6
+        )
+
+
+@pytest.mark.parametrize("radius", [None, 0.15])
+def test_all_models_agree_and_nothing_cheaper_would_do(radius: float | None) -> None:
+    world = World(5, "forest")
+    others = [fit("forest", world.X, world.y, 77), fit("logistic", world.X, world.y)]
+    said = [world.said, *(np.asarray(m.predict(world.grid)) == "yes" for m in others)]
+    # Being the second of two classes, a tie of another forest is a no as well.
+    good = np.logical_and.reduce(said if radius is None else [world.robust(s, radius, "linf") for s in said])
+    explainer = Explainer(world.model, world.X, criteria=[Robustness(radius=radius, models=others)])
+    agreed = 0
+    for row in world.factuals(3):
+        answer = explainer.explain(row, want="yes")
+        assert answer[0].certificate.objective == pytest.approx(
+            np.where(good, world.costs(row, 0.0), np.inf).min(), abs=1e-6
+        )
+        assert [m.predict(answer.frame())[0] for m in others] == ["yes", "yes"]
+        agreed += 1
+    assert agreed == 3
+
+
+# -- attacks ---------------------------------------------------------------------------------------------------------
+def larger(seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "income": rng.lognormal(8, 0.6, 240),
+            "debt": rng.normal(0.3, 0.2, 240),
+            "rate": rng.uniform(0, 1, 240).astype("float32"),
+            "age": rng.integers(18, 80, 240),
+            "home": rng.choice(["own", "rent"], 240),
+        }
+    )
+    score = np.log(X["income"]) / 2 - 3 * X["debt"] + (X["home"] == "own") + 0.02 * X["age"] - X["rate"]
+    return X, np.where(score + rng.normal(0, 0.2, 240) > score.quantile(0.55), "yes", "no")
+
+
+def ball(row: pd.DataFrame, X: pd.DataFrame, radius: float, norm: str, n: int) -> pd.DataFrame:
+    """Draw rows from all over a ball and from its edge, and add its corners."""
+    rng = np.random.default_rng(7)
+    numeric = X.select_dtypes("number").columns
+    low, high = X[numeric].min().to_numpy(float), X[numeric].max().to_numpy(float)
+    d = len(numeric)
+    if norm == "linf":
+        corners = np.array(list(itertools.product([-1.0, 0.0, 1.0], repeat=d)))
+        inside = rng.uniform(-1, 1, (n - len(corners), d))
+        inside[: n // 4] = np.sign(inside[: n // 4]) * np.where(rng.random((n // 4, d)) < 0.7, 1, 0.5)
+    else:
+        corners = np.vstack([np.eye(d), -np.eye(d)])
+        inside = rng.normal(size=(n - len(corners), d))
+        inside /= np.linalg.norm(inside, axis=1, keepdims=True)
+        inside[n // 2 :] *= rng.random((len(inside) - n // 2, 1)) ** (1 / d)
+    moves = np.vstack([corners, inside]) * radius * (high - low)
+    whole = numeric.get_loc("age")
+    moves[:, whole] = np.trunc(moves[:, whole])
+    values = np.clip(row[numeric].to_numpy(float) + moves, low, high)
+    rows = row.loc[row.index.repeat(len(values))].reset_index(drop=True)
+    for k, name in enumerate(numeric):
+        rows[name] = np.rint(values[:, k]).astype(int) if name == "age" else values[:, k]
+    return rows
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("family", ["logistic", "forest", "boosting", "network"])
+def test_a_hundred_thousand_attacks_flip_nothing(family: str, norm: str) -> None:
+    X, y = larger()
+    model = fit(family, X, y)
+    explainer = Explainer(model, X)
+    refused = X[model.predict(X) == "no"]
+    for i in (0, 1):
+        answer = explainer.explain(
+            refused.iloc[[i]],
+            want="yes",
+            criteria=[Robustness(radius=0.06, norm=norm)],  # type: ignore[arg-type]
+        )
+        assert answer[0].certificate.proven
+        attacks = ball(answer.frame(), X, 0.06, norm, 50_000)
+        assert (model.predict(attacks) == "yes").all()
+        nearer = explainer.explain(refused.iloc[[i]], want="yes")
+        assert answer[0].certificate.objective >= nearer[0].certificate.objective - 1e-9
+
+
+def question(model: Any, X: pd.DataFrame, row: pd.DataFrame, criterion: Robustness) -> tuple[Any, Stays]:
+    asked = Explainer(model, X)._ask(row, "yes", [criterion])
+    return asked, next(d for d in asked.statement.demands if isinstance(d, Stays))
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_the_adversary_finds_the_worst_cell_of_the_ball(norm: str) -> None:
+    X, y = larger(1)
+    model = fit("forest", X, y)
+    good = X[model.predict(X) == "yes"]
+    asked, demand = question(model, X, X[model.predict(X) == "no"].iloc[[0]], Robustness(radius=0.08, norm=norm))  # type: ignore[arg-type]
+    query, flipped = asked.query, 0
+    for i in range(12):
+        u = query.schema.encode(good.iloc[[i]])[0]
+        box, parts = demand.ball(u), []
+        for j, feature in enumerate(query.schema.features):
+            if isinstance(feature, Numeric):
+                cells = Cells.of(feature, box.lower[j], box.upper[j], demand.form.cuts()[j])
+                parts.append([[v] for v in cells.nearest(u[query.schema.starts[j]])])
+            else:
+                parts.append([list(u[query.schema.slice(j)])])
+        rows = np.array([sum(p, []) for p in itertools.product(*parts)], dtype=float)
+        if norm == "l2":
+            at = [query.schema.starts[j] for j in np.flatnonzero(demand.reach)]
+            away = (rows[:, at] - u[at]) / demand.reach[demand.reach > 0]
+            rows = rows[(away**2).sum(axis=1) <= 1.0]
+        least = lead(demand.goal, demand.form(rows)).min()
+        found = attack(demand, u, HIGHS, Limits())
+        assert found.safe == (least >= demand.enough)
+        if not found.safe:
+            flipped += 1
+            assert found.least == pytest.approx(least, abs=1e-9)
+    assert 0 < flipped < 12
+
+
+@pytest.mark.parametrize("family", ["logistic", "forest", "network"])
+def test_a_shifted_form_is_the_form_of_shifted_rows(family: str) -> None:
+    X, y = larger(2)
+    model = fit(family, X, y)
+    explainer = Explainer(model, X)
+    schema, form = explainer.schema, explainer.model.read.form
+    rng = np.random.default_rng(3)
+    numeric = [j for j, f in enumerate(schema.features) if isinstance(f, Numeric)]
+    for i in range(8):
+        factual, u = (schema.encode(X.iloc[[k]])[0] for k in (i, i + 20))
+        shift = np.zeros(len(schema))
+        for j in numeric:
+            width = schema.features[j].upper - schema.features[j].lower  # type: ignore[union-attr]
+            shift[j] = schema.features[j].snap(rng.uniform(-0.8, 0.8) * width)  # type: ignore[union-attr]
+        limits, mip = Box.of(schema, factual), Mip()
+        cuts = {j: np.concatenate([c, c - shift[j]]) for j, c in form.cuts().items()}
+        x = Variables(mip, limits, factual, cuts, numeric)
+        score = form.embed(mip, Shifted(x, shift))[0]
+        for j in range(len(schema)):
+            if j in numeric:
+                mip.row(x.raw(j), u[schema.starts[j]], u[schema.starts[j]])
+            else:
+                mip.row(x.level_in(j, u[schema.slice(j)] > 0), 1.0, 1.0)
+        mip.minimise(score)
+        expected = form(moved(limits, u[None, :], shift))[0, 0]
+        low = solve(mip.arrays(), HIGHS, Limits())
+        assert low.objective == pytest.approx(expected, abs=1e-6)
+        mip.minimise(score * -2.0)
+        assert -solve(mip.arrays(), HIGHS, Limits()).objective == pytest.approx(expected, abs=1e-6)
+
+
+# -- ranges ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("family", ["logistic", "forest", "boosting", "network"])
+def test_ranges_end_where_the_outcome_does(family: str) -> None:
+    world = World(6, family)
+    for row in world.factuals(4):
+        answer = Explainer(world.model, world.X).explain(row, want="yes", criteria=[Robustness(margin=1e-3)])
+        best = answer[0]
+        changed = [c.feature for c in best.changes if c.feature != "colour"]
+        assert sorted(best.ranges) == sorted(changed)
+        for name in changed:
+            size = world.sizes[world.names.index(name)]
+            line = best.row.loc[best.row.index.repeat(size)].reset_index(drop=True)
+            line[name] = np.arange(size)
+            kept = world.model.predict(line) == "yes"
+            low, high = best.ranges[name]
+            assert kept[int(low) : int(high) + 1].all()
+            assert low <= best.row[name].iloc[0] <= high
+            assert low == 0 or not kept[int(low) - 1]
+            assert high == size - 1 or not kept[int(high) + 1]
+
+
+def test_ranges_of_continuous_features_are_sharp() -> None:
+    X, y = larger(4)
+    for family in ("logistic", "forest", "network"):
+        model = fit(family, X, y)
+        row = X[model.predict(X) == "no"].iloc[[0]]
+        best = Explainer(model, X).explain(row, want="yes", criteria=[Robustness(radius=0.03)])[0]
+        assert best.ranges
+        for name, (low, high) in best.ranges.items():
+            width = X[name].max() - X[name].min()
+            ends = best.row.loc[best.row.index.repeat(4)].reset_index(drop=True)
+            step = 1 if name == "age" else 1e-4 * width
+            ends[name] = np.array([low, high, low - step, high + step]).astype(X[name].dtype)
+            said = model.predict(ends)
+            assert list(said[:2]) == ["yes", "yes"]
+            assert said[2] == "no" or low == X[name].min()
+            assert said[3] == "no" or high == X[name].max()
+            assert high - low >= 2 * 0.03 * width * 0.999 or {low, high} & {X[name].min(), X[name].max()}
+
+
+def test_ranges_are_printed_and_in_the_frame_when_asked_for() -> None:
+    world = World(1, "forest")
+    row = next(r for r in world.factuals(9))
+    answer = Explainer(world.model, world.X).explain(row, want="yes", criteria=[Robustness(radius=0.15)], n=2)
+    assert list(answer.frame().columns) == list(world.X.columns)
+    frame = answer.frame(ranges=True)
+    name, (low, high) = next(iter(answer[0].ranges.items()))
+    at = list(frame.columns).index(name)
+    assert list(frame.columns[at + 1 : at + 3]) == [f"{name}_low", f"{name}_high"]
+    assert (frame[f"{name}_low"][0], frame[f"{name}_high"][0]) == (low, high)
+    assert f"holds for {name} between {low:g} and {high:g}" in str(answer)
+    assert "proven against every point of the ball" in str(answer)
+    assert Explainer(world.model, world.X).explain(row, want="yes")[0].ranges == {}
+
+
+# -- regression, other questions -------------------------------------------------------------------------------------
+def test_regression_stays_in_its_interval_all_over_the_ball() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.uniform(0, 10, 80), "b": rng.uniform(-1, 1, 80)})
+    model = Ridge(alpha=1e-3).fit(X, 2 * X["a"] - 3 * X["b"])
+    row = X[model.predict(X) < 8].iloc[[0]]
+    answer = Explainer(model, X).explain(
+        row, want=Target(at_least=10.0, at_most=14.0), criteria=[Robustness(radius=0.05)]
+    )
+    reach = 0.05 * (X.max() - X.min())
+    off = pd.DataFrame([answer.frame().iloc[0] + reach * [i, k] for i in (-1, 1) for k in (-1, 1)])
+    said = model.predict(off.clip(X.min(), X.max(), axis=1))
+    assert ((said >= 10) & (said <= 14)).all()
+    assert said.min() == pytest.approx(10.0, abs=1e-4)
+
+
+def test_a_value_beyond_the_bounds_does_not_exist() -> None:
+    X = pd.DataFrame({"a": np.linspace(0, 1, 50), "b": np.linspace(0, 1, 50)[::-1].copy()})
+    model = LogisticRegression(C=1e4).fit(X, X["a"] + 0.05 * X["b"] > 0.93)
+    row = {"a": 0.2, "b": 0.4}
+    criteria = [Robustness(radius=0.2)]
+    answer = Explainer(model, X).explain(row, want=True, criteria=criteria)
+    wide = Schema.infer(X, bounds={"a": (-1, 2), "b": (-1, 2)})
+    wider = Explainer(model, X, schema=wide).explain(row, want=True, criteria=criteria)
+    assert answer[0].distance <= wider[0].distance + 1e-9
+    assert answer[0].row["a"].iloc[0] <= 1.0
+
+
+def test_too_much_is_said_with_the_radius_that_is_possible() -> None:
+    world = World(2, "logistic")
+    row = world.factuals(1)[0]
+    policy = [Robustness(radius=0.9), Actionability(frozen=["colour"])]
+    with pytest.raises(Infeasible) as caught:
+        Explainer(world.model, world.X, criteria=policy).explain(row, want="yes")
+    assert any("anywhere within 0.9 of the ranges" in c for c in caught.value.conflict)
+    loosened = [str(r) for r in caught.value.relaxations]
+    radius = float(next(r for r in loosened if r.startswith("radius 0.9 -> ")).rpartition(" ")[2])
+    policy = [Robustness(radius=radius), Actionability(frozen=["colour"])]
+    assert Explainer(world.model, world.X, criteria=policy).explain(row, want="yes")[0].certificate.proven
+
+
+def test_a_margin_out_of_reach_names_the_one_within_it() -> None:
+    world = World(2, "logistic")
+    with pytest.raises(Infeasible) as caught:
+        Explainer(world.model, world.X).explain(world.factuals(1)[0], want="yes", criteria=[Robustness(margin=50.0)])
+    scores = world.model.decision_function(world.grid)
+    (change,) = [str(r) for r in caught.value.relaxations]
+    assert change.startswith("margin 50 -> ")
+    assert float(change.rpartition(" ")[2]) == pytest.approx(scores.max(), abs=1e-4)
+
+
+def test_no_time_is_not_called_robust() -> None:
+    X, y = larger()
+    model = fit("forest", X, y)
+    with pytest.raises(OutOfTime):
+        Explainer(model, X).explain(
+            X[model.predict(X) == "no"].iloc[[0]], want="yes", criteria=[Robustness(radius=0.1)], time_limit=0.0
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "needs radius="),
+        ({"radius": 0.0}, "'radius'"),
+        ({"radius": float("nan")}, "'radius'"),
+        ({"margin": -1.0}, "'margin'"),
+        ({"radius": 0.1, "norm": "l1"}, "linf, l2"),
+        ({"radius": 0.1, "features": "age"}, "features=['age']"),
+        ({"margin": 0.1, "features": ["age"]}, "give radius= too"),
+    ],
+)
+def test_what_makes_no_sense_is_said_at_once(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(CriterionError, match="Robustness") as caught:
+        Robustness(**options)
+    assert words in str(caught.value)
+
+
+def test_a_category_is_not_off_by_a_little() -> None:
+    world = World(1, "tree")
+    with pytest.raises(CriterionError, match="colour"):
+        Explainer(world.model, world.X).explain(
+            world.factuals(1)[0], want="yes", criteria=[Robustness(radius=0.1, features=["colour"])]
+        )
+
+
+def test_a_softmax_probability_cannot_be_attacked() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(90, 2)), columns=["a", "b"])
+    model = LogisticRegression().fit(X, np.digitize(X["a"], [-0.5, 0.5]))
+    with pytest.raises(CriterionError, match="softmax"):
+        Explainer(model, X).explain(X.iloc[[0]], want=Target(2, probability=0.9), criteria=[Robustness(radius=0.1)])
