@@ -126,8 +126,10 @@ def _torch(task: Task) -> Any:
     module = torch.nn.Sequential(torch.nn.Linear(Z.shape[1], 16), torch.nn.ReLU(), torch.nn.Linear(16, outputs))
     optimiser = torch.optim.Adam(module.parameters(), lr=0.02)
     goal = torch.tensor(np.asarray(y, dtype=np.float32 if task.regression else np.int64))
-    loss = (lambda s: ((s[:, 0] - goal) ** 2).mean()) if task.regression else (
-        lambda s: torch.nn.functional.cross_entropy(s, goal)
+    loss = (
+        (lambda s: ((s[:, 0] - goal) ** 2).mean())
+        if task.regression
+        else (lambda s: torch.nn.functional.cross_entropy(s, goal))
     )
     for _ in range(200):
         optimiser.zero_grad()
@@ -176,7 +178,9 @@ def families() -> dict[str, Build]:
         "torch": _torch,
         "ONNX": _onnx,
         "voting": _sklearn(
-            VotingClassifier([("forest", forest), ("tree", DecisionTreeClassifier(max_depth=4, random_state=0))], voting="soft"),
+            VotingClassifier(
+                [("forest", forest), ("tree", DecisionTreeClassifier(max_depth=4, random_state=0))], voting="soft"
+            ),
             VotingRegressor([("forest", RandomForestRegressor(**small)), ("ridge", Ridge())]),
         ),
         "calibrated": _sklearn(CalibratedClassifierCV(logistic, method="sigmoid", ensemble=False), None, scale=True),
@@ -245,10 +249,13 @@ def _question(task: Task, said: Any, factuals: int) -> tuple[Any, Callable[[Any]
 
 def table(lines: list[Line]) -> str:
     """Return the lines as a markdown table."""
-    head = "| family | data set | factuals | answers | confirmed by `predict` | proven optimal | no answer | ms per row |"
+    head = (
+        "| family | data set | factuals | answers | confirmed by `predict` | proven optimal | no answer | ms per row |"
+    )
     rule = "|---|---|---|---|---|---|---|---|"
     body = [
-        f"| {x.family} | {x.task} | {x.factuals} | {x.answers} | {x.confirmed} | {x.proven} | {x.other} | {x.milliseconds:.0f} |"
+        f"| {x.family} | {x.task} | {x.factuals} | {x.answers} | {x.confirmed} | {x.proven} | {x.other} "
+        f"| {x.milliseconds:.0f} |"
         for x in lines
     ]
     return "\n".join([head, rule, *body])

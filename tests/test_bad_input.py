@@ -123,9 +123,7 @@ def test_infinity_and_missing_values_in_the_training_data() -> None:
 
 def test_unseen_level(explainer: Explainer) -> None:
     message = refused(SchemaError, explainer, {**NOW, "job": "ful"})
-    assert message == (
-        "Unseen level 'ful' of 'job': known levels are 'full', 'none', 'part'. Did you mean 'full'?"
-    )
+    assert message == ("Unseen level 'ful' of 'job': known levels are 'full', 'none', 'part'. Did you mean 'full'?")
 
 
 def test_value_outside_its_bounds_widens_them_with_a_warning(explainer: Explainer) -> None:
@@ -157,15 +155,11 @@ def test_a_row_that_is_no_row(explainer: Explainer) -> None:
 
 # -- the model --------------------------------------------------------------------------------------------------------
 def test_unfitted_model() -> None:
-    with pytest.raises(
-        UnsupportedModel, match=r"This LogisticRegression is not fitted yet\. Call fit\(X, y\)"
-    ):
+    with pytest.raises(UnsupportedModel, match=r"This LogisticRegression is not fitted yet\. Call fit\(X, y\)"):
         Explainer(LogisticRegression(), questions.people())
     with pytest.raises(UnsupportedModel, match=r"must be a fitted estimator with a predict method"):
         Explainer(LogisticRegression, questions.people())
-    with pytest.raises(
-        UnsupportedModel, match=r"must be a fitted estimator with a predict method, got 'model.pkl'"
-    ):
+    with pytest.raises(UnsupportedModel, match=r"must be a fitted estimator with a predict method, got 'model.pkl'"):
         Explainer("model.pkl", questions.people())
 
 
@@ -224,9 +218,7 @@ def test_unsupported_step_is_named(step: Any, says: str) -> None:
     assert str(caught.value).startswith("Step '")
 
 
-@pytest.mark.parametrize(
-    "model", [SVC(), SVC(kernel="linear"), SVR()], ids=["rbf", "three classes", "regression"]
-)
+@pytest.mark.parametrize("model", [SVC(), SVC(kernel="linear"), SVR()], ids=["rbf", "three classes", "regression"])
 def test_unsupported_kernels(model: Any) -> None:
     X = questions.people()[["age", "income", "debts"]]
     y = X["debts"] % 3
@@ -243,9 +235,7 @@ def test_text_that_reaches_a_linear_model_unencoded() -> None:
             return super().fit(np.asarray(X)[:, :1].astype(float), y)
 
     model = make_pipeline(encode, Text()).fit(X, questions.labels(questions.people()))
-    with pytest.raises(
-        UnsupportedModel, match=r"column 'job' \(from 'job'\) is a text category\. Use .*OneHotEncoder"
-    ):
+    with pytest.raises(UnsupportedModel, match=r"column 'job' \(from 'job'\) is a text category\. Use .*OneHotEncoder"):
         Explainer(model, X)
 
 
@@ -263,9 +253,7 @@ def test_a_level_that_the_encoder_never_saw() -> None:
     X = questions.people()[["age", "job"]]
     X["job"] = pd.Categorical(X["job"], categories=["none", "part", "full", "retired"])
     encode = ColumnTransformer([("job", OneHotEncoder(), ["job"])], remainder="passthrough")
-    model = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(
-        X, questions.labels(questions.people())
-    )
+    model = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X, questions.labels(questions.people()))
     with pytest.raises(UnsupportedModel, match=r"refuses a level of 'job'.*remove_unused_categories"):
         Explainer(model, X)
 
@@ -286,9 +274,7 @@ def test_constant_feature() -> None:
 @pytest.mark.parametrize("empty", [pd.DataFrame(), pd.DataFrame({"age": []}), np.empty((0, 3))])
 def test_empty_frame(empty: Any) -> None:
     model = questions.explainer().model.estimator
-    with pytest.raises(
-        SchemaError, match=r"The training data is empty \(0 rows, \d columns\).*Pass the data"
-    ):
+    with pytest.raises(SchemaError, match=r"The training data is empty \(0 rows, \d columns\).*Pass the data"):
         Explainer(model, empty)
     with pytest.raises(SchemaError, match="The training data is empty"):
         Schema.infer(empty)
@@ -313,18 +299,14 @@ def test_probability_outside_its_interval(p: float) -> None:
 
 
 def test_negative_weights() -> None:
-    with pytest.raises(
-        CriterionError, match=r"weight of 'age' must not be negative, got -2.*Actionability\(frozen"
-    ):
+    with pytest.raises(CriterionError, match=r"weight of 'age' must not be negative, got -2.*Actionability\(frozen"):
         Proximity(weights={"age": -2})
     with pytest.raises(CriterionError, match=r"'price' of Sparsity must not be negative, got -1"):
         Sparsity(price=-1)
 
 
 def test_frozen_and_increase_on_the_same_feature() -> None:
-    with pytest.raises(
-        CriterionError, match=r"'age' is both frozen and to increase.*Take it out of one list\."
-    ):
+    with pytest.raises(CriterionError, match=r"'age' is both frozen and to increase.*Take it out of one list\."):
         Actionability(frozen=["age"], increase=["age"])
 
 

@@ -95,9 +95,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "change at most 1 feature": lambda: Sparsity(at_most=1),
     "change at most 2 features": lambda: Sparsity(at_most=2),
     "1 age in (-inf, 35)": lambda: Actionability(rows=[LinearRow({"age": 1}, at_most=35)]),
-    "1 age +3 debts in (38, inf)": lambda: Actionability(
-        rows=[LinearRow({"age": 1, "debts": 3}, at_least=38)]
-    ),
+    "1 age +3 debts in (38, inf)": lambda: Actionability(rows=[LinearRow({"age": 1, "debts": 3}, at_least=38)]),
     IMPLICATION: lambda: Actionability(
         implies=[Implies({"education": ["college", "degree"]}, {"home": False, "debts": (5, None)})]
     ),
@@ -213,9 +211,7 @@ def test_the_largest_step(explainer: Explainer) -> None:
 def test_unfreezing_names_the_nearest_value(explainer: Explainer) -> None:
     rest = Actionability(frozen=["debts", *OTHERS])
     error = refused(explainer, Actionability(frozen=["income"]), rest)
-    value = float(
-        re.fullmatch(r"unfreeze income \(it would become ([\d.]+)\)", change(error, "frozen income"))[1]
-    )
+    value = float(re.fullmatch(r"unfreeze income \(it would become ([\d.]+)\)", change(error, "frozen income"))[1])
     assert amount(error, "frozen income") == pytest.approx(value - NOW["income"], abs=1e-4)
     good = pd.DataFrame([{**NOW, "income": value}])
     assert explainer.model.estimator.predict(good)[0] == "good"
@@ -252,9 +248,7 @@ def test_a_linear_row(explainer: Explainer, side: str) -> None:
     loosened = Actionability(rows=[LinearRow({"income": sign}, **{side: float(found[1])})])
     assert ask(explainer, [loosened, rest]) is None
     less = limit + sign * (amount(error, "income in") - 1e-4)
-    assert (
-        ask(explainer, [Actionability(rows=[LinearRow({"income": sign}, **{side: less})]), rest]) is not None
-    )
+    assert ask(explainer, [Actionability(rows=[LinearRow({"income": sign}, **{side: less})]), rest]) is not None
 
 
 def test_an_implication_can_only_be_dropped(explainer: Explainer) -> None:

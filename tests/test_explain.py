@@ -129,9 +129,7 @@ def test_declared_precision_is_kept_by_solving_not_by_rounding() -> None:
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     explainer = Explainer(model, X, schema=Schema.infer(X, precision={"income": 1}))
     for i in range(8):
-        answer = explainer.explain(
-            X.iloc[[i]], criteria=[Actionability(frozen=["age", "debts"])] if i % 2 else ()
-        )
+        answer = explainer.explain(X.iloc[[i]], criteria=[Actionability(frozen=["age", "debts"])] if i % 2 else ())
         income = answer.frame()["income"].iloc[0]
         assert round(income, 1) == income
         assert model.predict(answer.frame())[0] != model.predict(X.iloc[[i]])[0]
@@ -150,27 +148,26 @@ def test_the_factual_keeps_its_index_and_prediction(explainer: Explainer) -> Non
 
 # -- several answers --------------------------------------------------------------------------------------------------
 def test_several_answers_change_different_features_and_get_dearer(explainer: Explainer) -> None:
-    answers = explainer.explain(NOW, want="good", n=5)
-    assert len(answers) == 5
+    answers = explainer.explain(NOW, want="good", n=3)
+    assert len(answers) == 3
     sets = [frozenset(c.feature for c in a.changes) for a in answers]
-    assert len(set(sets)) == 5
+    assert not any(a <= b for a, b in itertools.permutations(sets, 2))  # none only adds to what another changes
     costs = [a.certificate.objective for a in answers]
     assert all(b >= a - 2e-6 for a, b in itertools.pairwise(costs))
     assert (explainer.model.estimator.predict(answers.frame()) == "good").all()
-    assert [len(answers[:2]), answers[-1], next(iter(answers))] == [
-        2,
-        answers.counterfactuals[-1],
-        answers[0],
-    ]
-    assert answers.changes()["counterfactual"].unique().tolist() == [0, 1, 2, 3, 4]
+    assert len(answers[:2]) == 2
+    assert answers[-1] is answers.counterfactuals[-1]
+    assert next(iter(answers)) is answers[0]
+    assert answers.changes()["counterfactual"].unique().tolist() == [0, 1, 2]
 
 
 def test_there_may_be_fewer_answers_than_asked_for(explainer: Explainer) -> None:
     only = Actionability(frozen=[c for c in NOW if c not in ("income", "debts")])
     answers = explainer.explain({**NOW, "income": 4.6}, want="good", n=9, criteria=[only])
-    sets = {frozenset(c.feature for c in a.changes) for a in answers}
-    assert sets == {frozenset({"income"}), frozenset({"debts"}), frozenset({"income", "debts"})}
+    sets = [frozenset(c.feature for c in a.changes) for a in answers]
+    assert sorted(sets, key=min) == [frozenset({"debts"}), frozenset({"income"})]
     assert answers.status == "optimal"
+    assert any(note.startswith("only 2 of 9") for note in answers.notes)
 
 
 def test_the_same_question_has_the_same_answer(explainer: Explainer) -> None:
@@ -183,9 +180,7 @@ def test_without_criteria_answers_are_short() -> None:
     default = questions.explainer().explain(NOW, want="good")
     plain = questions.explainer(criteria=[]).explain(NOW, want="good")
     assert len(default[0].changes) <= len(plain[0].changes)
-    assert plain[0].certificate.objective == pytest.approx(
-        plain[0].distance
-    )  # the default distance is still there
+    assert plain[0].certificate.objective == pytest.approx(plain[0].distance)  # the default distance is still there
 
 
 def test_one_criterion_needs_no_list(explainer: Explainer) -> None:
@@ -230,9 +225,7 @@ def test_out_of_time_is_told_with_what_was_proven() -> None:
 
 def test_an_answer_that_is_not_proven_is_returned_with_a_warning() -> None:
     explainer, row, target = hard()
-    with pytest.warns(
-        NotProvenOptimal, match=r"valid but not proven optimal: gap .* Give it a longer time_limit"
-    ):
+    with pytest.warns(NotProvenOptimal, match=r"valid but not proven optimal: gap .* Give it a longer time_limit"):
         answer = explainer.explain(row, want=target, time_limit=1.0)
     certificate = answer[0].certificate
     assert answer.status == "feasible"
@@ -303,9 +296,7 @@ class Contrary(LogisticRegression):
 def test_an_answer_the_model_refuses_is_never_returned() -> None:
     explainer = questions.explainer(last=Contrary())
     row = {**NOW, "income": 6.0, "debts": 0, "job": "full", "education": "degree"}  # good by its coefficients
-    with pytest.raises(
-        NotVerified, match="refused by the model itself, even with the margin widened"
-    ) as caught:
+    with pytest.raises(NotVerified, match="refused by the model itself, even with the margin widened") as caught:
         explainer.explain(NOW, want="good")
     assert len(caught.value.form_score) == 1
     assert caught.value.model_score

@@ -59,9 +59,7 @@ def test_interval_bounds_hold_everywhere_and_are_reached(
     share = np.array(data.draw(st.lists(st.floats(0, 1), min_size=N, max_size=N)))
     value = expression.value(lower + share * (upper - lower))
     assert low - 1e-6 * max(1, abs(low)) <= value <= high + 1e-6 * max(1, abs(high))
-    if (
-        len(set(expression.columns.tolist())) == expression.columns.size
-    ):  # no column twice: the ends are attained
+    if len(set(expression.columns.tolist())) == expression.columns.size:  # no column twice: the ends are attained
         at_low = np.where(np.bincount(expression.columns, expression.values, N) >= 0, lower, upper)
         assert close(expression.value(at_low), low)
 
@@ -91,9 +89,7 @@ def test_arrays_say_what_was_asked() -> None:
     unnamed = mip.column()
     mip.row(x + Affine.of(int(z[0]), 3.0) + 0.5, lower=1.0, upper=4.0)
     mip.row(x + x, upper=3.0)
-    mip.rows(
-        np.array([0, 0, 1]), np.array([0, 1, 2]), np.array([1.0, -1.0, 2.0]), [-np.inf, 0.0], [0.0, 1.0], 2
-    )
+    mip.rows(np.array([0, 0, 1]), np.array([0, 1, 2]), np.array([1.0, -1.0, 2.0]), [-np.inf, 0.0], [0.0, 1.0], 2)
     mip.minimise(x * 2.0 + 1.0)
     mip.minimise(x + unnamed * 4.0)
     mip.minimise_square(Square(x, 3.0))

@@ -90,9 +90,9 @@ class Case:
         text = [c for c in self.X if c in ("colour", "amount")]
         rest = [c for c in self.X if c not in text]
         steps = [("rest", scaler, rest)] + ([("text", OneHotEncoder(), text)] if text else [])
-        effect = sum(
-            rng.normal() * pd.factorize(self.X[c], sort=True)[0].astype(float) for c in self.X
-        ) + rng.normal(0, 0.3, len(self.X))
+        effect = sum(rng.normal() * pd.factorize(self.X[c], sort=True)[0].astype(float) for c in self.X) + rng.normal(
+            0, 0.3, len(self.X)
+        )
         kind = ["logistic", "svc", "ridge", "multinomial", "ridge classifier"][int(rng.integers(5))]
         self.kind = kind
         if kind == "ridge":
@@ -119,9 +119,7 @@ class Case:
         said = self.model.predict(self.grid)
         if self.kind == "ridge":
             a, b = sorted(float(v) for v in np.quantile(said, rng.uniform(0.05, 0.95, 2)))
-            self.target = [Target(at_least=b), Target(at_most=a), Target(at_least=a, at_most=b)][
-                int(rng.integers(3))
-            ]
+            self.target = [Target(at_least=b), Target(at_most=a), Target(at_least=a, at_most=b)][int(rng.integers(3))]
             low = -np.inf if self.target.at_least is None else self.target.at_least
             high = np.inf if self.target.at_most is None else self.target.at_most
             self.wanted: Mask = (said >= low) & (said <= high)
@@ -240,9 +238,7 @@ class Case:
 
     def rule_ranges(self, now: pd.Series[Any]) -> Any:
         c = self.pick(self.numeric)
-        ends = [
-            float(v) + float(self.rng.choice([-0.04, 0.0, 0.04])) for v in self.rng.choice(self.values[c], 2)
-        ]
+        ends = [float(v) + float(self.rng.choice([-0.04, 0.0, 0.04])) for v in self.rng.choice(self.values[c], 2)]
         low, high = min(ends), max(ends)
         if self.rng.random() < 0.3:
             return "ranges", {c: (low, None)}, self.grid[c] >= low - 1e-9

@@ -141,9 +141,7 @@ def test_part_d_age_alone_is_another_answer(raw: Explainer, study: Study) -> Non
 def test_part_d_actionability_excludes_part_a(raw: Explainer, study: Study) -> None:
     answer = raw.explain(study.factual, want=True, criteria=[TABLE_3], gap=1e-8)
     changed = changes(answer)
-    assert changed["credit_amount"] == pytest.approx(
-        0.0, abs=1e-3
-    )  # would be -334, were it not for the lower bound
+    assert changed["credit_amount"] == pytest.approx(0.0, abs=1e-3)  # would be -334, were it not for the lower bound
     assert changed["age"] > 25
     assert 0.03276 < answer[0].certificate.objective < 0.0616
 
@@ -205,9 +203,7 @@ def test_part_b_encoded_by_hand(study: Study, encoded: tuple[Explainer, pd.DataF
 
 def test_part_d_encoded_by_hand(study: Study, encoded: tuple[Explainer, pd.DataFrame, LinearSVC]) -> None:
     explainer, factual, model = encoded
-    frozen = [
-        c for c in factual if c.startswith(("foreign_worker", "personal_status", "purpose", "employment"))
-    ]
+    frozen = [c for c in factual if c.startswith(("foreign_worker", "personal_status", "purpose", "employment"))]
     zero = -study.train[NUMERIC].min() / (study.train[NUMERIC].max() - study.train[NUMERIC].min())
     ranges = {c: (float(zero[c]), None) for c in ("duration", "credit_amount", "installment_commitment")}
     actions = Actionability(frozen=frozen, increase=["age", "residence_since"], ranges=ranges)

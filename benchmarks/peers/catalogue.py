@@ -59,9 +59,7 @@ PEERS: dict[str, Peer] = {
     "dice-genetic": Peer(_DICE, "serve_dice.py", _ANY_MODEL, keeps_time=False, options={"method": "genetic"}),
     "nice": Peer(
         # Its setup script needs pkg_resources, and its pins need a Python that NumPy 1 and pandas 1 have wheels for.
-        Environment(
-            "nice", ("NICEx==0.2.3", "scipy"), ("3.11", "3.10"), tools=("setuptools<80", "wheel")
-        ),
+        Environment("nice", ("NICEx==0.2.3", "scipy"), ("3.11", "3.10"), tools=("setuptools<80", "wheel")),
         "serve_nice.py",
         _ANY_MODEL,
         keeps_time=False,

@@ -94,6 +94,4 @@ class Encoding:
     @classmethod
     def from_json(cls, data: Sequence[dict[str, Any]]) -> Encoding:
         """Return the encoding that `to_json` described."""
-        return cls(
-            tuple(Field(**{k: tuple(v) if isinstance(v, list) else v for k, v in f.items()}) for f in data)
-        )
+        return cls(tuple(Field(**{k: tuple(v) if isinstance(v, list) else v for k, v in f.items()}) for f in data))

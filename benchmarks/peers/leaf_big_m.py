@@ -145,7 +145,9 @@ def _read(estimator: Any, want: int, kind: str) -> tuple[list[_Tree], float]:
     if kind == "boosting":
         start = float(np.ravel(estimator._raw_predict_init(np.zeros((1, estimator.n_features_in_))))[0])
         rate = sign * estimator.learning_rate
-        return [_sklearn_tree(e.tree_, rate * e.tree_.value[:, 0, 0]) for e in estimator.estimators_[:, 0]], sign * start
+        return [
+            _sklearn_tree(e.tree_, rate * e.tree_.value[:, 0, 0]) for e in estimator.estimators_[:, 0]
+        ], sign * start
     members = [estimator] if kind == "tree" else estimator.estimators_
     trees = []
     for tree in (m.tree_ for m in members):
@@ -173,9 +175,7 @@ def _read_xgboost(model: Any, sign: float) -> tuple[list[_Tree], float]:
         # The condition of a leaf is its value.
         condition = np.array(tree["split_conditions"], dtype=np.float64)
         right = np.array(tree["right_children"], dtype=np.int64)
-        trees.append(
-            _Tree(np.array(tree["split_indices"], dtype=np.int64), condition, left, right, sign * condition)
-        )
+        trees.append(_Tree(np.array(tree["split_indices"], dtype=np.int64), condition, left, right, sign * condition))
     return trees, sign * float(np.log(share / (1.0 - share)))
 
 

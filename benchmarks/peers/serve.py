@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
 import time
 import traceback
@@ -17,7 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import joblib
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -85,7 +85,8 @@ def serve(open_task: Callable[[Task], Peer]) -> None:
 
 
 def _open(open_task: Callable[[Task], Peer], path: str) -> tuple[Peer, dict[str, Any]]:
-    data = joblib.load(path)
+    with Path(path).open("rb") as stream:
+        data = pickle.load(stream)
     began = time.perf_counter()
     check = data.pop("check")
     task = Task(**{**data, "encoding": Encoding.from_json(data["encoding"])})
@@ -96,14 +97,15 @@ def _open(open_task: Callable[[Task], Peer], path: str) -> tuple[Peer, dict[str,
 
 
 def _explain(peer: Peer, row: FloatArray, limit: float) -> dict[str, Any]:
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     answer = peer.explain(row, limit)
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, time.process_time() - worked
     values = None if answer.row is None else [float(v) for v in answer.row]
     bound = answer.bound if answer.bound is not None and np.isfinite(answer.bound) else None
     return {
         "status": answer.status,
         "seconds": seconds,
+        "cpu": cpu,
         "row": values,
         "proven": bool(answer.proven),
         "bound": bound,

@@ -79,7 +79,8 @@ def grow(curves: Sequence[Curve], methods: Sequence[str], settings: Settings, pa
                 found = list(explain_rows(case, method, rows, settings))
                 lines += [{"curve": curve.name, "size": size, **asdict(record)} for record in found]
                 median = np.median([record.seconds for record in found])
-                print(f"  {curve.name} {size}: {method} {median:.3f} s", flush=True)
+                shown = found[0].status if np.isnan(median) else f"{median:.3f} s"
+                print(f"  {curve.name} {size}: {method} {shown}", flush=True)
             path.parent.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(lines).to_csv(path, index=False)
     return pd.DataFrame(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 import time
 import warnings
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import joblib
 import numpy as np
 import pandas as pd
 
@@ -51,6 +51,7 @@ class Reply:
     bound: float = np.nan
     frame: pd.DataFrame | None = None
     phases: dict[str, float] = field(default_factory=dict)
+    cpu: float = np.nan
     note: str = ""
 
 
@@ -126,7 +127,7 @@ class _Ours:
         """Explain; the search before, between and after solves is `build`, what follows the last one `verify`."""
         factual = self.case.table.frame.iloc[[row]]
         self.clock.spent = self.clock.left = 0.0
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", IfOnlyWarning)
@@ -135,13 +136,13 @@ class _Ours:
             spent = time.perf_counter() - began
             return Reply(type(error).__name__, spent, proven=isinstance(error, Infeasible), note=str(error)[:200])
         ended = time.perf_counter()
-        total = ended - began
+        total, cpu = ended - began, time.process_time() - worked
         verify = ended - self.clock.left if self.clock.left else 0.0
         phases = {"build": total - self.clock.spent - verify, "solve": self.clock.spent, "verify": verify}
         best = answer[0]
         sure = best.certificate
         matrix = self.case.row_of(best.row)
-        return Reply("found", total, matrix, sure.proven, sure.bound, best.row, phases)
+        return Reply("found", total, matrix, sure.proven, sure.bound, best.row, phases, cpu)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -156,15 +157,26 @@ class _BigM:
 
     def explain(self, row: int, seconds: float) -> Reply:
         """Build and solve."""
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         found = self.formulation.explain(self.case.matrix[row], seconds)
-        return Reply(found.status, time.perf_counter() - began, found.row, found.proven, found.bound)
+        spent, cpu = time.perf_counter() - began, time.process_time() - worked
+        return Reply(found.status, spent, found.row, found.proven, found.bound, cpu=cpu)
 
     def close(self) -> None:
         """Nothing is held."""
 
 
 # -- elsewhere -------------------------------------------------------------------------------------------------------
+class _Portable(pickle.Pickler):
+    """Leaves out random states, which no prediction needs and which NumPy 1 cannot read from NumPy 2."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Write None in the place of a random state."""
+        if isinstance(obj, np.random.RandomState | np.random.Generator):
+            return type(None), ()
+        return NotImplemented
+
+
 class _Remote:
     """A peer in a process and an environment of its own; after a hang it is started anew."""
 
@@ -173,7 +185,7 @@ class _Remote:
         self.python = peer.environment.python(cache)
         self.log = cache / "logs" / f"{peer.environment.name}.log"
         self.folder = tempfile.TemporaryDirectory(prefix="ifonly-task-")
-        self.task = Path(self.folder.name) / "task.joblib"
+        self.task = Path(self.folder.name) / "task.pickle"
         classes = case.classes
         task = {
             "estimator": case.estimator,
@@ -185,23 +197,25 @@ class _Remote:
             "options": dict(peer.options),
             "check": case.check_rows(),
         }
-        joblib.dump(task, self.task)
+        with self.task.open("wb") as stream:
+            _Portable(stream).dump(task)
         self.worker = self._start()
 
     def _start(self) -> Worker:
         worker = Worker(self.python, self.peer.path, self.log)
         try:
             reply = worker.ask({"open": str(self.task)}, _OPENING)
-            if reply["status"] != "open":
-                raise Died(reply["note"])
-            self._compare(reply["predictions"])
+            self._compare(reply)
         except BaseException:
             worker.close()
             raise
         return worker
 
-    def _compare(self, said: list[int]) -> None:
+    def _compare(self, reply: dict[str, Any]) -> None:
         """Both sides must explain the same model."""
+        if reply["status"] != "open":
+            raise Died(reply["note"])
+        said = reply["predictions"]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             labels = self.case.estimator.predict(self.case.check_rows())
@@ -227,7 +241,7 @@ class _Remote:
             return Reply("error", time.perf_counter() - began, note=reply["note"])
         values = None if reply["row"] is None else np.array(reply["row"])
         bound = np.nan if reply["bound"] is None else float(reply["bound"])
-        return Reply(reply["status"], reply["seconds"], values, reply["proven"], bound)
+        return Reply(reply["status"], reply["seconds"], values, reply["proven"], bound, cpu=reply["cpu"])
 
     def close(self) -> None:
         """End the worker and remove the task."""

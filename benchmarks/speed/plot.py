@@ -43,10 +43,9 @@ def draw_speed(table: pd.DataFrame) -> Figure:
         axes.hlines(y, lines["median"], lines["max"], color=style["color"], linewidth=1, alpha=0.6)
         axes.plot(lines["p90"], y, "|", color=style["color"], markersize=6)
         proven = lines["proven"].to_numpy() == 1.0
-        axes.plot(lines["median"][proven], y[proven], linestyle="", markersize=5, label=method, **style)
+        axes.plot([], [], linestyle="", markersize=5, label=method, **style)
+        axes.plot(lines["median"][proven], y[proven], linestyle="", markersize=5, **style)
         axes.plot(lines["median"][~proven], y[~proven], linestyle="", markersize=5, fillstyle="none", **style)
-        if not proven.any():
-            axes.plot([], [], linestyle="", markersize=5, fillstyle="none", label=method, **style)
     axes.set_xscale("log")
     axes.set_yticks(range(len(problems)), problems)
     axes.set_ylim(len(problems) - 0.5, -0.5)
@@ -76,7 +75,12 @@ def draw_growth(records: pd.DataFrame) -> Figure:
             axes.fill_between(median.index, by.min(), by.max(), color=style["color"], alpha=0.12, linewidth=0)
             unproven = lines.groupby("size")["proven"].mean() < 1.0
             axes.plot(
-                median.index[unproven], median[unproven], linestyle="", markersize=9, fillstyle="none", marker="o",
+                median.index[unproven],
+                median[unproven],
+                linestyle="",
+                markersize=9,
+                fillstyle="none",
+                marker="o",
                 color=style["color"],
             )
         axes.set_xscale("log")

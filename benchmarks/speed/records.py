@@ -15,7 +15,7 @@ import pandas as pd
 from benchmarks.speed.methods import Reply
 from benchmarks.speed.problems import Case
 
-__all__ = ["Record", "append", "beaten", "judge", "load", "missing"]
+__all__ = ["Record", "append", "beaten", "judge", "load", "load_average", "missing"]
 
 _TOLERANCE = 1e-6
 
@@ -36,6 +36,8 @@ class Record:
         Whether whole numbers are whole, categories are one level, and changed numbers stay in the training range.
     objective
         The normalised l1 distance of the returned row, measured here for everybody.
+    cpu
+        Seconds of processor time of the method's own process, all threads together: comparable even on a busy machine.
     load
         The machine's load average when the row was asked for.
     """
@@ -50,6 +52,7 @@ class Record:
     coherent: bool = False
     objective: float = np.nan
     bound: float = np.nan
+    cpu: float = np.nan
     build: float = np.nan
     solve: float = np.nan
     verify: float = np.nan
@@ -67,6 +70,7 @@ def judge(case: Case, method: str, row: int, reply: Reply, load: float = np.nan)
         "seconds": reply.seconds,
         "proven": bool(reply.proven),
         "bound": reply.bound,
+        "cpu": reply.cpu,
         "load": load,
         "note": reply.note.replace("\n", " "),
         **reply.phases,

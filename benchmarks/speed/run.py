@@ -90,5 +90,3 @@ def _warm_up(session: Session, method: str, row: int) -> None:
 
 def _say(text: str) -> None:
     print(text, flush=True)
-
-

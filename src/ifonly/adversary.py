@@ -242,7 +242,7 @@ class _Siege:
             box = no_go(ball, self.statement.query, costs, row, found.point)
             shift = None
             if box is None or len(ball.shifts) < _COPIES[ball.norm]:
-                shift = far_shift(ball, self.statement.query, row, found.point)
+                shift = far_shift(ball, self.statement.query, costs, row, found.point)
             new[id(ball)] = ball.stricter(shift, box)
         return self._with(new)
 

@@ -157,8 +157,8 @@ def _xgboost_outputs(booster: Any, X: Any) -> npt.NDArray[Any]:
 
 
 def _catboost_kind(booster: Any) -> str:
-    loss = str(booster.get_all_params().get("loss_function", ""))
-    return "Exponent" if loss.startswith(("Poisson", "Tweedie")) else "RawFormulaVal"
+    loss = json.loads(booster.get_metadata()["params"])["loss_function"]["type"]
+    return "Exponent" if loss in ("Poisson", "Tweedie") else "RawFormulaVal"
 
 
 # -- files ----------------------------------------------------------------------------------------------------------

@@ -87,15 +87,19 @@ class Box:
     def contains(self, U: FloatArray, tolerance: float = 0.0) -> npt.NDArray[np.bool_]:
         """Return, per canonical row, whether it lies in the box."""
         inside = np.ones(len(U), dtype=np.bool_)
-        for j, feature in enumerate(self.schema.features):
-            part = U[:, self.schema.slice(j)]
-            if self.missing[j]:
-                inside &= np.isnan(part[:, 0]) if isinstance(feature, Numeric) else ~part.any(axis=1)
-            elif isinstance(feature, Numeric):
-                inside &= (part[:, 0] >= self.lower[j] - tolerance) & (part[:, 0] <= self.upper[j] + tolerance)
-            else:
-                inside &= (part > 0.5) @ self.allowed[self.schema.slice(j)] > 0
+        for j in range(len(self.schema)):
+            inside &= self.contains_at(j, U, tolerance)
         return inside
+
+    def contains_at(self, j: int, U: FloatArray, tolerance: float = 0.0) -> npt.NDArray[np.bool_]:
+        """Return, per canonical row, whether its feature `j` lies in the box."""
+        part = U[:, self.schema.slice(j)]
+        numeric = isinstance(self.schema.features[j], Numeric)
+        if self.missing[j]:
+            return np.asarray(np.isnan(part[:, 0]) if numeric else ~part.any(axis=1))
+        if numeric:
+            return np.asarray((part[:, 0] >= self.lower[j] - tolerance) & (part[:, 0] <= self.upper[j] + tolerance))
+        return np.asarray((part > 0.5) @ self.allowed[self.schema.slice(j)] > 0)
 
     def is_fixed(self, j: int) -> bool:
         """Whether only one value of feature `j` is left."""

@@ -130,9 +130,7 @@ def numbers_of(column: pd.Series[Any], feature: Numeric) -> FloatArray:
         )
     if feature.precision is not None:
         finite = values[~np.isnan(values)]
-        off = np.abs(finite - np.round(finite, feature.precision)) > WHOLE_TOLERANCE * np.maximum(
-            1.0, np.abs(finite)
-        )
+        off = np.abs(finite - np.round(finite, feature.precision)) > WHOLE_TOLERANCE * np.maximum(1.0, np.abs(finite))
         if off.any():
             wanted = "a whole number" if isinstance(feature, Integer) else f"{feature.precision} decimals"
             raise SchemaError(
@@ -164,9 +162,7 @@ def codes_of(column: pd.Series[Any], feature: Categorical) -> npt.NDArray[np.int
         table = [_code(v, lookup, feature) if i in used else -1 for i, v in enumerate(values)]
         return np.append(np.array(table, dtype=np.int64), -1)[seen]
     cells = column.to_numpy(dtype=object)
-    return np.array(
-        [-1 if _is_missing(v) else _code(plain(v), lookup, feature) for v in cells], dtype=np.int64
-    )
+    return np.array([-1 if _is_missing(v) else _code(plain(v), lookup, feature) for v in cells], dtype=np.int64)
 
 
 def _code(value: Any, lookup: Mapping[Any, int], feature: Categorical) -> int:

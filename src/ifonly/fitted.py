@@ -16,7 +16,7 @@ from ifonly.models.source import Source
 from ifonly.schema import Numeric, Schema
 from ifonly.tables import align, as_frame, column_diff
 
-__all__ = ["open_model", "open_part"]
+__all__ = ["complete_row", "open_model", "open_part"]
 
 
 def open_model(
@@ -34,20 +34,20 @@ def open_model(
     schema = Schema.infer(frame) if schema is None else schema
     frame = align(frame, schema.names)
     U = schema.encode(frame, missing=True)
-    model = open_part(estimator, schema, schema.names, _complete(schema, U))
+    model = open_part(estimator, schema, schema.names, complete_row(schema, U))
     if not model.read.accepts_missing:
         schema.encode(frame)
     return schema, model, frame, U
 
 
-def _complete(schema: Schema, U: FloatArray) -> FloatArray:
+def complete_row(schema: Schema, U: FloatArray) -> FloatArray:
     """Return a row with no missing value: each feature from the first row that has it."""
     base = U[0].copy()
     for j in range(len(schema)):
         part = U[:, schema.slice(j)]
         present = ~np.isnan(part[:, 0]) if isinstance(schema.features[j], Numeric) else part.any(axis=1)
         base[schema.slice(j)] = part[int(np.argmax(present))]
-    return base
+    return np.asarray(base)
 
 
 def open_part(

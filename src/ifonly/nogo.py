@@ -25,9 +25,11 @@ __all__ = ["far_shift", "no_go"]
 
 BoolArray = npt.NDArray[np.bool_]
 _AT_EDGE = 1e-6
+_CHEAP = 1e-12
+_HALVINGS = 60
 
 
-def far_shift(demand: Stays, query: Query, u: FloatArray, y: FloatArray) -> FloatArray:
+def far_shift(demand: Stays, query: Query, costs: Costs, u: FloatArray, y: FloatArray) -> FloatArray:
     """Return a shift that breaks `u` as the one to `y` does, and reaches as far as the ball.
 
     The farther it reaches, the more of the other answers that stand too near the same edge it rules out as well.
@@ -37,8 +39,7 @@ def far_shift(demand: Stays, query: Query, u: FloatArray, y: FloatArray) -> Floa
     low, high = _same_cells(demand, u, y, off)
     wide = demand.widened()
     if demand.norm == "l2":
-        changed = query.factual[starts] != u[starts]
-        far = _stretched(demand, changed, off, low, high)
+        far = _stretched(demand, _Prices(demand, query, costs, u), off, low, high)
         return np.where(far == 0.0, 0.0, far + np.sign(far) * (wide - demand.reach))
     back = np.sign(np.nan_to_num(query.factual[starts] - u[starts]))
     below, above = low <= -demand.reach, high >= demand.reach
@@ -74,26 +75,50 @@ def _to_corners(demand: Stays, u: FloatArray, shift: FloatArray, wide: FloatArra
     return shift
 
 
-def _stretched(demand: Stays, changed: BoolArray, off: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+def _stretched(demand: Stays, prices: _Prices, off: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the shift made longer, as far as the cells and the ball allow; what lies on a grid stays."""
-    free = np.array([isinstance(f, Numeric) and f.step is None for f in demand.limits.schema.features]) & (off != 0.0)
-    share = off / np.where(demand.reach > 0, demand.reach, 1.0)
-    grown = _on_sphere(np.abs(share), free, changed)
-    room = np.where(off > 0, high, low) / np.where(off != 0.0, off, 1.0)
-    factor = np.where(off != 0.0, grown / np.where(off != 0.0, np.abs(share), 1.0), 1.0)
+    continuous = [isinstance(f, Numeric) and f.step is None for f in demand.limits.schema.features]
+    free = np.array(continuous) & (off != 0.0)
+    safe = np.where(off != 0.0, off, 1.0)
+    share = np.abs(off) / np.where(demand.reach > 0, demand.reach, 1.0)
+    factor = np.where(off != 0.0, prices.on_sphere(share, free) / np.where(off != 0.0, share, 1.0), 1.0)
+    room = np.where(off > 0, high, low) / safe
     return np.where(free, np.maximum(np.minimum(factor, room), 1.0) * off, off)
 
 
-def _on_sphere(share: FloatArray, free: BoolArray, changed: BoolArray) -> FloatArray:
-    """Return shares of the radius with a length of 1: grown where the answer differs from the factual, if it does there.
+class _Prices:
+    """What it costs an answer to move on by one reach of a feature, and to begin with a feature it has not changed."""
 
-    An answer goes farther with what it has changed already, so that is where it has to be kept from stopping short.
-    """
-    growing = free & changed if bool((free & changed).any()) else free
-    spent, length = float((share[~growing] ** 2).sum()), float(np.sqrt((share[growing] ** 2).sum()))
-    if length == 0.0:
-        return share
-    return np.where(growing, share * np.sqrt(max(1.0 - spent, length**2)) / length, share)
+    def __init__(self, demand: Stays, query: Query, costs: Costs, u: FloatArray) -> None:
+        starts = np.array(query.schema.starts)
+        moves = np.nan_to_num(np.abs(u[starts] - query.factual[starts]))
+        self.rate = np.maximum(demand.reach * (costs.linear + 2.0 * costs.square * moves), _CHEAP)
+        self.begin = np.where(moves > 0, 0.0, costs.price)
+        steps = np.array([getattr(f, "step", None) or 0.0 for f in query.schema.features])
+        self.step = np.where(demand.reach > 0, steps / np.where(demand.reach > 0, demand.reach, 1.0), 0.0)
+
+    def on_sphere(self, share: FloatArray, free: BoolArray) -> FloatArray:
+        """Return shares of the radius of length 1, grown so that moving on costs the same by every free feature.
+
+        By a feature on a grid one moves on in whole steps; what that leaves of the radius goes to the others.
+        """
+        share = self._grow(share, free)
+        return self._grow(share, free & (self.step == 0.0))
+
+    def _grow(self, share: FloatArray, free: BoolArray) -> FloatArray:
+        if not free.any():
+            return share
+        low, high = 0.0, float((self.begin + self.rate)[free].max())
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if (self._grown(share, free, middle) ** 2).sum() <= 1.0 else (low, middle)
+        return self._grown(share, free, low)
+
+    def _grown(self, share: FloatArray, free: BoolArray, paid: float) -> FloatArray:
+        more = np.maximum(paid - self.begin, 0.0) / self.rate
+        steps = np.where(self.step > 0, self.step, 1.0)
+        more = np.where(self.step > 0, np.floor(more / steps) * steps, more)
+        return np.asarray(share + np.where(free, more, 0.0))
 
 
 def no_go(demand: Stays, query: Query, costs: Costs, u: FloatArray, y: FloatArray) -> Box | None:
@@ -103,19 +128,18 @@ def no_go(demand: Stays, query: Query, costs: Costs, u: FloatArray, y: FloatArra
     region = _Region(demand, query, costs, y)
     if isinstance(demand.form, Trees):
         region.grow(demand.form)
-    return _widened(demand, query, region.box, u)
+    return _widened(demand, _Prices(demand, query, costs, u), region.box, u)
 
 
-def _widened(demand: Stays, query: Query, region: Box, u: FloatArray) -> Box:
+def _widened(demand: Stays, prices: _Prices, region: Box, u: FloatArray) -> Box:
     """Return the box of all points from which the ball, or a box inside it, reaches the region."""
     limits = demand.limits
     reach = demand.widened()
     if demand.norm == "l2":
-        starts = np.array(query.schema.starts)
-        at, hat = u[starts], query.factual[starts]
+        at = u[np.array(limits.schema.starts)]
         near = np.maximum(np.maximum(region.lower - at, at - region.upper), 0.0)
         share = np.where(demand.reach > 0, near / np.where(demand.reach > 0, demand.reach, 1.0), 0.0)
-        reach = reach * _on_sphere(share, share > 0, at != hat)
+        reach = reach * prices.on_sphere(share, share > 0)
     box = region.copy()
     for j in np.flatnonzero(reach):
         box.lower[j] = max(region.lower[j] - reach[j], limits.lower[j])

@@ -40,14 +40,17 @@ def safe_ranges(statement: Statement, u: FloatArray, backend: Backend) -> dict[s
     others = [d.goal for d in statement.demands if isinstance(d, Stays) and d.goal is not query.goal]
     assert query.goal is not None
     goals = [query.goal, *others]
-    out = {}
-    for j in map(int, np.flatnonzero(query.changed(u[None, :])[0])):
-        if isinstance(query.schema.features[j], Numeric) and not np.isnan(u[query.schema.starts[j]]):
-            ends = np.array([_interval(query, goal, u, j, backend) for goal in goals])
-            low, high = float(ends[:, 0].max()), float(ends[:, 1].min())
-            at = query.schema.starts[j]
-            out[query.schema.names[j]] = (_confirmed(query, goals, u, at, low), _confirmed(query, goals, u, at, high))
-    return out
+    features = [
+        j
+        for j in map(int, np.flatnonzero(query.changed(u[None, :])[0]))
+        if isinstance(query.schema.features[j], Numeric) and not np.isnan(u[query.schema.starts[j]])
+    ]
+    ends: list[tuple[int, float]] = []
+    for j in features:
+        low, high = zip(*(_interval(query, goal, u, j, backend) for goal in goals), strict=True)
+        ends += [(query.schema.starts[j], max(low)), (query.schema.starts[j], min(high))]
+    kept = _confirmed(query, goals, u, ends)
+    return {query.schema.names[j]: (kept[2 * i], kept[2 * i + 1]) for i, j in enumerate(features)}
 
 
 def _interval(query: Query, goal: Goal, u: FloatArray, j: int, backend: Backend) -> tuple[float, float]:
@@ -148,8 +151,22 @@ def _only(query: Query, u: FloatArray, j: int, low: float, high: float) -> Box:
     return box
 
 
-def _confirmed(query: Query, goals: Sequence[Goal], u: FloatArray, at: int, end: float) -> float:
-    """Return the end, or the nearest value to it on the way back that every model confirms."""
+def _confirmed(query: Query, goals: Sequence[Goal], u: FloatArray, ends: Sequence[tuple[int, float]]) -> list[float]:
+    """Return each end, or the nearest value to it on the way back, that every model confirms."""
+    if not ends:
+        return []
+    rows = np.vstack([_rows(u, at, np.array([end])) for at, end in ends])
+    kept = _agreed(goals, query.schema.stored(rows))
+    return [
+        end if good else _on_the_way_back(query, goals, u, at, end) for (at, end), good in zip(ends, kept, strict=True)
+    ]
+
+
+def _on_the_way_back(query: Query, goals: Sequence[Goal], u: FloatArray, at: int, end: float) -> float:
     values = query.schema.stored(_rows(u, at, end + (u[at] - end) * _INWARDS))
-    kept = np.logical_and.reduce([goal.confirmed(values) for goal in goals])
+    kept = _agreed(goals, values)
     return float(values[int(np.argmax(kept)), at]) if kept.any() else float(u[at])
+
+
+def _agreed(goals: Sequence[Goal], rows: FloatArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.logical_and.reduce([goal.confirmed(rows) for goal in goals]))

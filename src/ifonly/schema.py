@@ -231,9 +231,7 @@ def _infer_feature(name: str, column: pd.Series[Any], forced: str | None) -> Fea
     if pd.api.types.is_numeric_dtype(dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.isinf(values).any():
-            raise SchemaError(
-                f"Infinity in column {name!r} of the training data. Replace it by a finite value."
-            )
+            raise SchemaError(f"Infinity in column {name!r} of the training data. Replace it by a finite value.")
         values = values[~np.isnan(values)]
         if not values.size:
             raise SchemaError(f"Column {name!r} has no value at all in the training data. Drop it.")
@@ -306,9 +304,7 @@ def _on_grid(feature: Numeric) -> Numeric:
     lower = feature.snap(float(np.ceil(feature.lower / step - WHOLE_TOLERANCE)) * step)
     upper = feature.snap(float(np.floor(feature.upper / step + WHOLE_TOLERANCE)) * step)
     if lower > upper:
-        wanted = (
-            "whole number" if isinstance(feature, Integer) else f"number with {feature.precision} decimals"
-        )
+        wanted = "whole number" if isinstance(feature, Integer) else f"number with {feature.precision} decimals"
         raise SchemaError(
             f"The bounds of {feature.name!r} ({feature.lower:g}, {feature.upper:g}) hold no {wanted}. Widen them."
         )

@@ -99,7 +99,7 @@ def as_row(row: Any, columns: Sequence[str]) -> pd.DataFrame:
 
 def _is_flat(row: Any) -> bool:
     """Whether it is a plain list of values, one per column."""
-    if not isinstance(row, (np.ndarray, list, tuple)) or np.ndim(row) != 1:  # type: ignore[arg-type]
+    if not isinstance(row, (np.ndarray, list, tuple)) or np.ndim(row) != 1:
         return False
     return not any(isinstance(value, Mapping) for value in row)
 
@@ -115,7 +115,10 @@ def align(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
         hints = [f"unknown column {c!r}.{did_you_mean(c, missing or columns)}" for c in unknown]
         hints += [f"missing column {c!r}." for c in missing if not any(repr(c) in h for h in hints)]
         raise SchemaError(
-            "The columns do not match those of the training data: " + " ".join(hints) + "\n" + column_diff(columns, have)
+            "The columns do not match those of the training data: "
+            + " ".join(hints)
+            + "\n"
+            + column_diff(columns, have)
         )
     return frame[list(columns)]
 

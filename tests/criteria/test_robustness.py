@@ -175,7 +175,7 @@ def test_the_adversary_finds_the_worst_cell_of_the_ball(norm: str) -> None:
                 parts.append([[v] for v in cells.nearest(u[query.schema.starts[j]])])
             else:
                 parts.append([list(u[query.schema.slice(j)])])
-        rows = np.array([sum(p, []) for p in itertools.product(*parts)], dtype=float)
+        rows = np.array([list(itertools.chain(*p)) for p in itertools.product(*parts)], dtype=float)
         if norm == "l2":
             at = [query.schema.starts[j] for j in np.flatnonzero(demand.reach)]
             away = (rows[:, at] - u[at]) / demand.reach[demand.reach > 0]

@@ -48,9 +48,7 @@ def test_the_automatic_choice_knows_its_answers() -> None:
 
 
 def test_unknown_solver_is_named_with_the_nearest() -> None:
-    with pytest.raises(
-        SolverMissing, match=r"Unknown solver 'higs'\. Did you mean 'highs'\? Known: auto, .*highs"
-    ):
+    with pytest.raises(SolverMissing, match=r"Unknown solver 'higs'\. Did you mean 'highs'\? Known: auto, .*highs"):
         find_solver("higs")
 
 

@@ -53,12 +53,8 @@ class Causality(Criterion):
 
     causes: Mapping[str, Cause]
     count: Count = "actions"
-    _read: dict[tuple[Feature, ...], Mechanism] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-    _last: list[tuple[Any, list[Follows]]] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
+    _read: dict[tuple[Feature, ...], Mechanism] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _last: list[tuple[Any, list[Follows]]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.causes:

@@ -11,7 +11,7 @@ import numpy as np
 from ifonly.criteria import Query
 from ifonly.criteria.mechanism import Mechanism
 from ifonly.errors import CriterionError
-from ifonly.fitted import open_part
+from ifonly.fitted import complete_row, open_part
 from ifonly.mip import FloatArray
 from ifonly.models import Form
 from ifonly.models.linear import Linear
@@ -100,8 +100,7 @@ def _learned(query: Query, name: str, cause: Cause) -> Mechanism:
             f"The model of {name!r} was fitted on {was}, but its parents are {', '.join(cause.parents)}. Fit it on "
             f"X[{list(cause.parents)!r}], or name the parents it was fitted on."
         )
-    U = query.training.U
-    base = U[int(np.argmax(~np.isnan(U).any(axis=1)))]
+    base = complete_row(schema, query.training.U)
     opened = open_part(model, schema, fitted, base, f"The cause of {name!r}: ")
     if opened.read.classes:
         raise CriterionError(
@@ -144,9 +143,7 @@ def _level_weights(feature: Categorical, name: str, table: Mapping[Any, float]) 
         out[feature.position(level)] = float(value)
     if np.isnan(out).any():
         level = feature.levels[int(np.argmax(np.isnan(out)))]
-        raise CriterionError(
-            f"The cause of {name!r} gives the level {level!r} of {feature.name!r} no value. Add it."
-        )
+        raise CriterionError(f"The cause of {name!r} gives the level {level!r} of {feature.name!r} no value. Add it.")
     return out
 
 

@@ -20,9 +20,7 @@ __all__ = ["crossings"]
 _HALVINGS = 12
 
 
-def crossings(
-    goal: Goal, statement: Statement, box: Box, starts: Iterable[FloatArray]
-) -> Iterator[FloatArray]:
+def crossings(goal: Goal, statement: Statement, box: Box, starts: Iterable[FloatArray]) -> Iterator[FloatArray]:
     """Yield, for each starting point, the cheapest point found that differs in one feature and meets the goal.
 
     A numeric feature is tried at the ends of its interval and at ever smaller steps around its value; between the last

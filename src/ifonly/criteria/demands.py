@@ -28,6 +28,12 @@ class _OnFeature(Demand):
 
     feature: int
 
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows have this feature in its part of the box; the others are no concern of this demand."""
+        box = Box.of(query.schema, query.factual)
+        self.narrow(query, box)
+        return box.contains_at(self.feature, U, 1e-9)
+
     def excess_raw(self, query: Query) -> frozenset[int]:
         """Measuring how far a numeric feature leaves its interval needs its raw value."""
         numeric = isinstance(query.schema.features[self.feature], Numeric)
@@ -190,6 +196,7 @@ class LinearDemand(Demand):
         )
 
     def features(self, query: Query) -> frozenset[int]:
+        """Return the features that the row weighs."""
         return frozenset(j for j in range(len(query.schema)) if self.weights[query.schema.slice(j)].any())
 
     def apply(self, problem: Problem) -> None:
@@ -268,6 +275,7 @@ class Imply(Demand):
         return out
 
     def features(self, query: Query) -> frozenset[int]:
+        """Return the features that its conditions name."""
         del query
         return frozenset(c.feature for c in (*self.if_, *self.then))
 

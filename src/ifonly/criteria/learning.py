@@ -25,9 +25,7 @@ def learn_causes(
     candidates = _candidates(random_state) if models is None else list(models)
     if not candidates:
         raise CriterionError("Causality.learn needs at least one model to choose from.")
-    return {
-        name: _learned(frame, name, parents, candidates, cv, random_state) for name, parents in graph.items()
-    }
+    return {name: _learned(frame, name, parents, candidates, cv, random_state) for name, parents in graph.items()}
 
 
 def _candidates(seed: int) -> list[Any]:
@@ -37,9 +35,7 @@ def _candidates(seed: int) -> list[Any]:
     from sklearn.neural_network import MLPRegressor  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
 
-    network = MLPRegressor(
-        hidden_layer_sizes=(20,), alpha=0.01, solver="lbfgs", max_iter=200, random_state=seed
-    )
+    network = MLPRegressor(hidden_layer_sizes=(20,), alpha=0.01, solver="lbfgs", max_iter=200, random_state=seed)
     return [
         Ridge(),
         GradientBoostingRegressor(n_estimators=30, max_depth=2, random_state=seed),
@@ -64,9 +60,7 @@ def _learned(
     if not isinstance(schema[name], Numeric):
         raise CriterionError(f"{name!r} is {schema[name].kind}: only numeric features can be caused.")
     if len(rows) < cv:
-        raise CriterionError(
-            f"{len(rows)} complete rows are too few to learn the cause of {name!r} in {cv} folds."
-        )
+        raise CriterionError(f"{len(rows)} complete rows are too few to learn the cause of {name!r} in {cv} folds.")
     X, y = rows[parents], rows[name].to_numpy(dtype=np.float64)
     folds = KFold(cv, shuffle=True, random_state=seed)
     with warnings.catch_warnings():

@@ -150,9 +150,7 @@ class Follows(Demand):
         out = np.full(len(U), self.hat)
         if moved.any():
             rows = U[moved]
-            out[moved] += (
-                self.mechanism(rows) - self.said if by_model else self.mechanism.form(rows)[:, 0] - self.at
-            )
+            out[moved] += self.mechanism(rows) - self.said if by_model else self.mechanism.form(rows)[:, 0] - self.at
         return out
 
     def error(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +17,7 @@ from ifonly.mip import Affine, FloatArray
 from ifonly.models import Form
 from ifonly.schema import Numeric, Schema
 from ifonly.shifted import Shifted, moved
+from ifonly.variables import Cells
 
 if TYPE_CHECKING:
     from ifonly.problem import Problem, Statement
@@ -26,6 +27,8 @@ __all__ = ["Ball", "Stays", "lead", "on_grid"]
 Ball = Literal["linf", "l2"]
 
 _GRID_DUST = 1e-9
+_SWEEPS = 2
+_SPREAD = 65
 _WIDER = 1e-9  # shifts reach this share beyond the ball, so that rounding never lets its edge slip out
 
 
@@ -191,10 +194,41 @@ class Stays(Demand):
         terms += [x.level_in(j, ~box.allowed[query.schema.slice(j)]) for j in levels if not box.missing[j]]
         return Affine.total(terms)
 
-    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
-        """Return the points that are known to be robust."""
-        del statement, box
-        return self.known
+    def candidates(self, statement: Statement, box: Box) -> Iterator[FloatArray]:
+        """Yield the points that are known to be robust, pulled back as far as what is demanded so far allows."""
+        for u in self.known:
+            if bool(box.contains(u[None, :])[0]):
+                yield self._pulled(statement, box, u)
+
+    def _pulled(self, statement: Statement, box: Box, u: FloatArray) -> FloatArray:
+        """Move one feature after the other to its cheapest value that keeps all demands, the dearest first."""
+        query, costs = statement.query, statement.costs()
+        for _ in range(_SWEEPS):
+            paid = costs.per_feature(query, u[None, :])[0]
+            for j in map(int, np.argsort(-paid)[: int((paid > 0).sum())]):
+                values = self._nearer(query, box, j, u)
+                rows = np.repeat(u[None, :], len(values), axis=0)
+                rows[:, query.schema.slice(j)] = values
+                kept = box.contains(rows)
+                for demand in statement.demands:
+                    kept[kept] = demand.holds(query, rows[kept])
+                if kept.any():
+                    price = np.where(kept, costs.per_feature(query, rows)[:, j], np.inf)
+                    u = rows[int(np.argmin(price))]
+        return u
+
+    def _nearer(self, query: Query, box: Box, j: int, u: FloatArray) -> FloatArray:
+        """Return values of a feature between the factual's and a point's: one per cell, or evenly spread."""
+        feature, part = query.schema.features[j], query.schema.slice(j)
+        if not isinstance(feature, Numeric):
+            return query.factual[None, part]
+        hat, value = float(query.factual[part][0]), float(u[part][0])
+        low, high = max(min(hat, value), float(box.lower[j])), min(max(hat, value), float(box.upper[j]))
+        if np.isnan(hat) or low > high:
+            return u[None, part]
+        cells = Cells.of(feature, low, high, self.cuts(query).get(j, np.empty(0)))
+        spread = [feature.snap(float(v)) for v in np.linspace(hat, value, _SPREAD)] if j in self.raw(query) else []
+        return np.array([*cells.nearest(hat), *spread])[:, None]
 
     # -- loosening ----------------------------------------------------------------------------------------------
     def excess(self, problem: Problem) -> Affine | None:

@@ -160,9 +160,7 @@ class Broken:
         values = self(knots)
         chosen = [0, len(knots) - 1]
         while len(chosen) < min(pieces + 1, len(knots)):
-            worst = max(
-                ((*_farthest(knots, values, i, k), i, k) for i, k in pairwise(chosen)), key=lambda w: w[0]
-            )
+            worst = max(((*_farthest(knots, values, i, k), i, k) for i, k in pairwise(chosen)), key=lambda w: w[0])
             if worst[0] <= 0.0:
                 break
             chosen = sorted([*chosen, worst[1]])

@@ -15,11 +15,12 @@ from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models import Form
 from ifonly.models.linear import Linear
+from ifonly.models.network import Network
 from ifonly.models.propagate import Block, Bounds, Budget, preactivations
 from ifonly.models.trees import Addition, Nodes, Trees
 from ifonly.variables import Variables
 
-__all__ = ["Combination", "Mean", "Stack", "combine", "mean", "reach", "refused", "score_bounds", "stack"]
+__all__ = ["Combination", "Mean", "Stack", "combine", "for_budget", "mean", "refused", "score_bounds", "stack"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,10 @@ class Stack:
         """Return bounds of the scores over a box, and within a budget."""
         lower, upper = zip(*(score_bounds(p, box, budget) for p in self.parts), strict=True)
         return np.concatenate(lower), np.concatenate(upper)
+
+    def for_budget(self, box: Box, budget: Budget) -> Stack:
+        """Return the stack with bounds that hold within the budget."""
+        return Stack(tuple(for_budget(p, box, budget) for p in self.parts))
 
     def refined(self, u: FloatArray) -> Stack | None:
         """Refine every part that is not exact at `u`."""
@@ -110,6 +115,10 @@ class Combination:
         low = _dot(up, lower) + _dot(down, upper) + self.constant
         return low, _dot(up, upper) + _dot(down, lower) + self.constant
 
+    def for_budget(self, box: Box, budget: Budget) -> Combination:
+        """Return the combination with bounds that hold within the budget."""
+        return replace(self, inner=for_budget(self.inner, box, budget))
+
     def refined(self, u: FloatArray) -> Combination | None:
         """Refine the inner form."""
         inner = self.inner.refined(u)
@@ -156,6 +165,10 @@ class Mean:
         """Return bounds of the scores over a box, and within a budget."""
         lower, upper = self.inner.score_bounds(box, budget)
         return _dot(self._map(), lower), _dot(self._map(), upper)
+
+    def for_budget(self, box: Box, budget: Budget) -> Mean:
+        """Return the mean with bounds that hold within the budget."""
+        return replace(self, inner=self.inner.for_budget(box, budget))
 
     def refined(self, u: FloatArray) -> Mean | None:
         """Refine every part that is not exact at `u`."""
@@ -289,6 +302,15 @@ def refused(form: Form) -> tuple[FloatArray, ...]:
     return next((points for points in map(refused, inside) if points), ())
 
 
-def reach(form: Form, x: Variables) -> Bounds:
-    """Return sound bounds of a form's scores in a program: over its box, and within its budget if it has one."""
-    return score_bounds(form, x.box, getattr(x, "budget", None))
+def for_budget(form: Form, box: Box, budget: Budget) -> Form:
+    """Return the form with tighter bounds inside, which hold at all points of the box within the budget.
+
+    The program it is embedded in must keep to that budget: beyond it, the scores would be wrong.
+    """
+    if isinstance(form, Network):
+        return form.with_bounds(form.preactivations(box, budget))
+    own = getattr(form, "for_budget", None)
+    if own is None:
+        return form
+    tighter: Form = own(box, budget)
+    return tighter

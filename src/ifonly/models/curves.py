@@ -11,7 +11,7 @@ from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, Mip
 from ifonly.models import Form
 from ifonly.models.bends import EXP, SOFTPLUS, Bend, chain
-from ifonly.models.compose import combine, reach, score_bounds
+from ifonly.models.compose import combine, for_budget, score_bounds
 from ifonly.models.propagate import Bounds, Budget
 from ifonly.variables import Variables
 
@@ -40,6 +40,8 @@ class Curve:
         About how many polygons a chain starts with.
     refused
         The points at which it was refined, the latest first: near by there may be good answers.
+    budget
+        What all changes may cost in the program it is embedded in.
     """
 
     inner: Form
@@ -47,6 +49,7 @@ class Curve:
     points: tuple[FloatArray, ...] = ()
     pieces: int = _PIECES
     refused: tuple[FloatArray, ...] = ()
+    budget: Budget | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -73,7 +76,7 @@ class Curve:
     def embed(self, mip: Mip, x: Variables) -> list[Affine]:
         """Add one chain per score, over what the box lets the inner score be."""
         scores = self.inner.embed(mip, x)
-        lower, upper = reach(self.inner, x)
+        lower, upper = score_bounds(self.inner, x.box, self.budget)
         points = self.points or (np.empty(0),) * len(self.bends)
         return [
             _bent(mip, s, bend, (lower[k], upper[k]), points[k], self.pieces)
@@ -85,6 +88,10 @@ class Curve:
         lower, upper = score_bounds(self.inner, box, budget)
         spans = [bend.span(lower[k], upper[k]) for k, bend in enumerate(self.bends)]
         return np.array([s[0] for s in spans]), np.array([s[1] for s in spans])
+
+    def for_budget(self, box: Box, budget: Budget) -> Curve:
+        """Return the curve with bounds that hold within the budget."""
+        return replace(self, inner=for_budget(self.inner, box, budget), budget=budget)
 
     def refined(self, u: FloatArray) -> Curve | None:
         """Return the curve with breakpoints at the inner scores of `u`, and around them."""
@@ -108,6 +115,7 @@ class Softmax:
     points: tuple[FloatArray, ...] = ()
     pieces: int = _SOFTMAX_PIECES
     refused: tuple[FloatArray, ...] = ()
+    budget: Budget | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -142,7 +150,7 @@ class Softmax:
         """Add the curves, each over what the box lets its argument be."""
         s = self.inner.embed(mip, x)
         n = len(s)
-        low, high = (b.reshape(n, n) for b in reach(self._differences(), x))
+        low, high = (b.reshape(n, n) for b in score_bounds(self._differences(), x.box, self.budget))
         points = self.points or (np.empty(0),) * (2 * n - 1)
         total = s[0]
         for k in range(1, n):
@@ -164,6 +172,10 @@ class Softmax:
             np.array([np.exp(-_log_sum(low[:, k])) for k in range(n)]),
         )
 
+    def for_budget(self, box: Box, budget: Budget) -> Softmax:
+        """Return the softmax with bounds that hold within the budget."""
+        return replace(self, inner=for_budget(self.inner, box, budget), budget=budget)
+
     def refined(self, u: FloatArray) -> Softmax | None:
         """Return the form with breakpoints at what the curves are given at `u`, and around it."""
         inner = self.inner.refined(u)
@@ -182,9 +194,7 @@ def _log_sum(differences: FloatArray) -> float:
     return float(np.logaddexp.reduce(differences))
 
 
-def _bent(
-    mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points: FloatArray, pieces: int
-) -> Affine:
+def _bent(mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points: FloatArray, pieces: int) -> Affine:
     """Add one curve over the bounds of its argument, whichever way they are known."""
     if inner.is_constant:
         return Affine(constant=float(bend(np.array([inner.constant]))[0]))

@@ -173,9 +173,7 @@ def one_score(read: Read, who: str) -> Read:
             "score or with exact probabilities."
         )
     form = combine(read.form, np.array([[0.0, 1.0]]))
-    return Read(
-        form, read.classes, "sign", "identity", 0.5, True, read.piecewise_constant, read.accepts_missing
-    )
+    return Read(form, read.classes, "sign", "identity", 0.5, True, read.piecewise_constant, read.accepts_missing)
 
 
 _BENDS: dict[object, Bend] = {np.exp: EXP, np.expm1: EXPM1, np.square: SQUARE}

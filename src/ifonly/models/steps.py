@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models import Form
-from ifonly.models.compose import score_bounds
+from ifonly.models.compose import for_budget, score_bounds
 from ifonly.models.linear import Linear
 from ifonly.models.propagate import Bounds, Budget
 from ifonly.models.source import Column, Source
@@ -82,10 +82,8 @@ class Lift:
             np.concatenate([box.missing, box.missing[self.feature]]),
         )
 
-    def budget(self, budget: Budget | None) -> Budget | None:
+    def budget(self, budget: Budget) -> Budget:
         """Return the budget of the longer vector, in which literals change for nothing."""
-        if budget is None:
-            return None
         none = np.zeros(len(self.cut))
         return replace(
             budget,
@@ -132,9 +130,7 @@ class Stepped:
 
     def cuts(self) -> Mapping[int, FloatArray]:
         """Return the bin edges per numeric feature."""
-        return {
-            int(j): np.unique(self.lift.cut[self.lift.feature == j]) for j in np.unique(self.lift.feature)
-        }
+        return {int(j): np.unique(self.lift.cut[self.lift.feature == j]) for j in np.unique(self.lift.feature)}
 
     def raw(self) -> frozenset[int]:
         """Return the numeric features whose raw value enters beside their steps."""
@@ -151,7 +147,11 @@ class Stepped:
 
     def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
         """Return bounds of the scores over a box, and within a budget."""
-        return score_bounds(self.inner, self.lift.box(box), self.lift.budget(budget))
+        return score_bounds(self.inner, self.lift.box(box), None if budget is None else self.lift.budget(budget))
+
+    def for_budget(self, box: Box, budget: Budget) -> Stepped:
+        """Return the form with bounds that hold within the budget."""
+        return replace(self, inner=for_budget(self.inner, self.lift.box(box), self.lift.budget(budget)))
 
     def refined(self, u: FloatArray) -> Stepped | None:
         """Refine the inner form."""

@@ -10,7 +10,7 @@ import numpy as np
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, Mip
 from ifonly.models import Form, Read
-from ifonly.models.compose import combine, reach, score_bounds
+from ifonly.models.compose import combine, for_budget, score_bounds
 from ifonly.models.propagate import Bounds, Budget
 from ifonly.variables import Variables
 
@@ -35,10 +35,13 @@ class Votes:
         The classifier.
     level
         Which of the distances from ties is used; see `refined`.
+    budget
+        What all changes may cost in the program it is embedded in.
     """
 
     read: Read
     level: int = 0
+    budget: Budget | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -78,7 +81,7 @@ class Votes:
     def embed(self, mip: Mip, x: Variables) -> list[Affine]:
         """Add one 0/1 column per class that the box leaves open, and a row per pair."""
         gaps = self._gaps().embed(mip, x)
-        low, high = reach(self._gaps(), x)
+        low, high = score_bounds(self._gaps(), x.box, self.budget)
         n = self.n_outputs
         if n == 2:
             first = mip.column(integer=True, name="votes")
@@ -107,6 +110,10 @@ class Votes:
         if can.sum() == 1:
             must = can.copy()
         return must, can
+
+    def for_budget(self, box: Box, budget: Budget) -> Votes:
+        """Return the votes with bounds that hold within the budget."""
+        return replace(self, read=replace(self.read, form=for_budget(self.read.form, box, budget)), budget=budget)
 
     def refined(self, u: FloatArray) -> Votes | None:
         """Keep a greater distance from ties if `u` lies at one, and refine the classifier's form."""

@@ -15,7 +15,6 @@ from ifonly.criteria import Criterion
 from ifonly.criteria.actionability import Actionability
 from ifonly.criteria.causality import Causality
 from ifonly.criteria.diversity import Diversity
-from ifonly.criteria.manifold import Manifold
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.datasets import Dataset, german_credit, heart
@@ -78,6 +77,8 @@ _HEART_REAL = ("age", "trestbps", "chol", "thalach", "oldpeak")
 _HEART_ACTIONS = Actionability(
     frozen=["age", "sex"], ranges=dict.fromkeys(("trestbps", "chol", "thalach", "oldpeak"), (0, None))
 )
+
+OnPart = Callable[[Part], None]
 
 _STEPS = ("sparsity", "diversity", "actionability", "data manifold closeness", "causality")
 
@@ -155,16 +156,30 @@ class _Case:
         bounds = {} if bounded else dict.fromkeys(numbers, _NO_BOUND)
         return Schema.infer(frame, numeric=self.real, bounds=bounds)
 
+    def hull(self) -> Criterion:
+        """Return the demand to lie in the hull of all rows with the wished-for outcome."""
+        from ifonly.criteria.manifold import Manifold
+
+        return Manifold(epsilon=0.0, rows=self.wanted_rows)
+
     def criteria(self, step: int) -> list[Criterion]:
         """Return what is demanded beside validity, proximity and coherence, after so many steps."""
         added: list[Callable[[], Criterion]] = [
             lambda: Sparsity(price=_PRICE),
             lambda: Diversity("features"),
             lambda: self.actions,
-            lambda: Manifold(epsilon=0.0, rows=self.wanted_rows),
+            self.hull,
             lambda: self.law,
         ]
         return [make() for make in added[:step]]
+
+    def study(self, title: str, labels: Mapping[str, str], parts: str, time_limit: float, on_part: OnPart) -> Study:
+        """Return the whole study."""
+        done = []
+        for letter in parts:
+            done.append(self.part(letter, time_limit))
+            on_part(done[-1])
+        return Study(title, tuple(done), labels)
 
     def part(self, letter: str, time_limit: float) -> Part:
         """Return one step of the study."""
@@ -179,8 +194,12 @@ class _Case:
         )
         n = 3 if step >= 2 else 1
         factual = self.data.frame.iloc[[self.row]]
-        answer = explainer.explain(factual, want=self.want, n=n, time_limit=time_limit)
+        answer = explainer.explain(factual, want=self.want, n=n, time_limit=time_limit, gap=1e-8)
         return Part(letter, ", ".join(["validity, proximity, coherence", *_STEPS[:step]]), answer)
+
+
+def _nothing(part: Part) -> None:
+    del part
 
 
 def _german() -> _Case:
@@ -198,7 +217,7 @@ def _heart() -> _Case:
     return _Case(heart(), 263, "present", _HEART_REAL, _HEART_ACTIONS, network, {})
 
 
-def german_study(parts: str = "ABCDEF", *, time_limit: float = 60.0) -> Study:
+def german_study(parts: str = "ABCDEF", *, time_limit: float = 60.0, on_part: OnPart = _nothing) -> Study:
     """Return the German Credit study: an applicant whom a linear support vector machine refuses.
 
     Parameters
@@ -208,13 +227,14 @@ def german_study(parts: str = "ABCDEF", *, time_limit: float = 60.0) -> Study:
         all good applicants, F a learned network by which the amount of credit causes its duration.
     time_limit
         Seconds per step.
+    on_part
+        Called with each step that is done.
     """
-    case = _german()
     title = "German Credit: what would have made applicant 775 a good risk (linear support vector machine)"
-    return Study(title, tuple(case.part(letter, time_limit) for letter in parts), _GERMAN)
+    return _german().study(title, _GERMAN, parts, time_limit, on_part)
 
 
-def heart_study(parts: str = "ABCDE", *, time_limit: float = 60.0) -> Study:
+def heart_study(parts: str = "ABCDE", *, time_limit: float = 60.0, on_part: OnPart = _nothing) -> Study:
     """Return the Heart study: a patient whom a network of 50 rectifiers calls healthy.
 
     Parameters
@@ -224,7 +244,8 @@ def heart_study(parts: str = "ABCDE", *, time_limit: float = 60.0) -> Study:
         all patients with the disease.
     time_limit
         Seconds per step.
+    on_part
+        Called with each step that is done.
     """
-    case = _heart()
     title = "Heart: what would have made the network see a disease in patient 263 (50 rectifiers)"
-    return Study(title, tuple(case.part(letter, time_limit) for letter in parts), _HEART)
+    return _heart().study(title, _HEART, parts, time_limit, on_part)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ifonly.result import Explanation
@@ -64,7 +65,7 @@ class Study:
                 self.table(),
                 "",
                 "Evaluation (validity is 1.00 in all cases)" if valid else "Evaluation",
-                self.evaluation().map(lambda v: _DASH if pd.isna(v) else f"{v:.2f}").to_string(),
+                self.evaluation().map(lambda v: _DASH if np.isnan(v) else f"{v:.2f}").to_string(),
             ]
         )
 

@@ -152,9 +152,7 @@ def test_one_after_another_by_name() -> None:
         [("number", StandardScaler(), NUMERIC), ("text", OneHotEncoder(sparse_output=False), TEXT)]
     )
     first.set_output(transform="pandas")
-    second = ColumnTransformer(
-        [("again", MinMaxScaler(), ["number__age", "number__income"])], remainder="passthrough"
-    )
+    second = ColumnTransformer([("again", MinMaxScaler(), ["number__age", "number__income"])], remainder="passthrough")
     check(Pipeline([("first", first), ("second", second), ("last", last())]), frame())
 
 

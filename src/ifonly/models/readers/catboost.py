@@ -85,9 +85,7 @@ def _classification(
     read: Callable[..., Read], booster: Any, loss: str, outputs: int, classes: tuple[Any, ...], source: Source
 ) -> Read:
     if loss in ("Logloss", "CrossEntropy") and outputs == 1 and len(classes) == 2:
-        threshold = booster.get_probability_threshold()
-        odds = 0.0 if threshold is None else float(np.log(threshold) - np.log1p(-threshold))
-        return read(classes, "sign", "sigmoid", threshold=odds)
+        return read(classes, "sign", "sigmoid", threshold=_threshold(booster))
     if loss == "MultiClass" and outputs == len(classes):
         return read(classes, "argmax", "softmax")
     if loss == "MultiClassOneVsAll" and outputs == len(classes):
@@ -97,6 +95,15 @@ def _classification(
         f"{source.where}the CatBoost loss {loss!r} with {outputs} scores for {len(classes)} classes cannot be read. "
         "Supported: Logloss, CrossEntropy, MultiClass, MultiClassOneVsAll."
     )
+
+
+def _threshold(booster: Any) -> float:
+    """Return the score above which the second class is predicted; a user may have moved it."""
+    notes = booster.get_metadata()
+    if "binclass_probability_threshold" not in notes.keys():  # noqa: SIM118 - not a dict, and not iterable
+        return 0.0
+    p = float(notes["binclass_probability_threshold"])
+    return -np.inf if p <= 0.0 else np.inf if p >= 1.0 else float(np.log(p) - np.log1p(-p))
 
 
 # -- what the model receives ----------------------------------------------------------------------------------------

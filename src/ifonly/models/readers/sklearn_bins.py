@@ -76,9 +76,7 @@ def _indicators(codes: Source, n: int) -> list[Column]:
                 steps[j, below[edge].cut] = steps.get((j, below[edge].cut), 0.0) + turn
         ends = k in (0, n - 1)
         why = "stepped by KBinsDiscretizer" + ("" if ends else "; encode='ordinal' would be monotone")
-        out.append(
-            Column(f"{column.name} bin {k}", frozenset({j}), zero, constant, why, monotone=ends, steps=steps)
-        )
+        out.append(Column(f"{column.name} bin {k}", frozenset({j}), zero, constant, why, monotone=ends, steps=steps))
     return out
 
 

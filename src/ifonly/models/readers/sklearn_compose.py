@@ -191,8 +191,7 @@ def read_one_vs_rest(estimator: Any, source: Source) -> Read:
         return replace(read, classes=classes, threshold=0.0 if scored else 0.5, strict=True)
     method = "decision_function" if scored else "predict_proba"
     columns = [
-        response(member, read, method, source)
-        for member, read in zip(estimator.estimators_, members, strict=True)
+        response(member, read, method, source) for member, read in zip(estimator.estimators_, members, strict=True)
     ]
     likely = all(read.link == "sigmoid" and read.link_forward is None for read in members)
     link: Link = "normalised" if likely and hasattr(estimator, "predict_proba") else "none"

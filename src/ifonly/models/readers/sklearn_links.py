@@ -129,9 +129,7 @@ class _Fold:
         if self.response == "decision_function":
             cooled = combine(self.scores, beta * np.eye(len(self.classes)))
             return Read(cooled, self.classes, "argmax", "softmax")
-        return Read(
-            self.scores, self.classes, "argmax", "normalised", link_forward=self.calibrators[0].predict
-        )
+        return Read(self.scores, self.classes, "argmax", "normalised", link_forward=self.calibrators[0].predict)
 
     def _cooled_second(self, p: FloatArray) -> FloatArray:
         """Return the second class's probability from its uncalibrated one, by the calibrator itself."""

@@ -82,9 +82,10 @@ def read_booster(
         return _finish(form, objective, classes, source, piecewise=False, missing=False)
     inner = coded(source, _categories(model), unknown_is_missing=False)
     trees = _trees(model, len(base), rounds, source)
-    if not np.isnan(missing):
-        value = float(np.float32(missing))
-        after = float(np.nextafter(np.float32(missing), np.float32(np.inf)))
+    # What a sparse matrix does not store is missing to XGBoost, not zero.
+    sparse = hasattr(source.evaluate(source.base[None, :]), "tocsr")
+    for value in ([0.0] if sparse else []) + ([] if np.isnan(missing) else [float(np.float32(missing))]):
+        after = float(np.nextafter(np.float32(value), np.float32(np.inf)))
         trees = [with_hole(t, value, value, value, after, float32_below) for t in trees]
     form = assemble(inner, trees, base, float32_below, dtype=np.float32)
     _confirmed(form, booster, source, rounds, missing)

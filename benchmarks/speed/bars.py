@@ -1,0 +1,158 @@
+"""The bars: what one run must show, each with what was measured. ``python -m benchmarks.speed.bars FOLDER``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.speed import records
+
+__all__ = ["Bar", "evaluate", "report"]
+
+_OURS = "ifonly"
+_GERMAN = tuple(f"german-rf-{trees}x{depth}" for depth in (5, 8) for trees in (10, 50, 100))
+_LARGER = tuple(name for name in _GERMAN if not name.startswith("german-rf-10x"))
+_STEADY_MB = 64.0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar; `passed` is None when the run does not hold what it takes to tell."""
+
+    text: str
+    passed: bool | None
+    measured: str
+
+    def __str__(self) -> str:
+        mark = {True: "pass", False: "FAIL", None: "not measured"}[self.passed]
+        return f"| {self.text} | {self.measured} | {mark} |"
+
+
+class _Run:
+    """The records of one run, with the questions that bars ask of them."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame[frame["factual"] >= 0]
+
+    def part(self, problem: str, method: str = _OURS) -> pd.DataFrame:
+        """Return the lines of one problem and method."""
+        return self.frame[(self.frame["problem"] == problem) & (self.frame["method"] == method)]
+
+    def has(self, problems: Sequence[str], *methods: str) -> bool:
+        """Whether all of these were run."""
+        return all(len(self.part(p, m)) for p in problems for m in (methods or (_OURS,)))
+
+    def time(self, problem: str, method: str = _OURS, quantile: float = 0.5) -> float:
+        """Return a quantile of the seconds."""
+        return float(self.part(problem, method)["seconds"].quantile(quantile))
+
+    def count(self, problem: str, column: str) -> tuple[int, int]:
+        """Return how many of ours are proven or valid, and of how many."""
+        part = self.part(problem)
+        return int(part[column].sum()), len(part)
+
+    def ratio(self, problem: str, method: str, quantile: float = 0.5) -> float:
+        """Return how many times longer a method takes than ours."""
+        return self.time(problem, method, quantile) / self.time(problem, _OURS, quantile)
+
+
+def evaluate(frame: pd.DataFrame, throughput: pd.DataFrame | None = None) -> list[Bar]:
+    """Return every bar."""
+    run = _Run(frame)
+    lost = records.beaten(frame)
+    bars = [Bar("no valid answer of a peer costs less than a proven one of ours", lost.empty, f"{len(lost)} do")]
+    bars += [_faster(run, p, "leafbigm", 50) for p in ("german-rf-100x5", "german-gbm-100x3")]
+    bars += [_shares(run, [p], "proven") for p in ("german-rf-100x5", "german-gbm-100x3")]
+    bars += [_shares(run, _GERMAN, column) for column in ("proven", "valid")]
+    bars += [_against_treecf(run, 0.5, 4), _against_treecf(run, 0.9, len(_GERMAN))]
+    bars += [_faster(run, p, "oceanpy", 10) for p in _LARGER]
+    bars += [_shares(run, ["breast-rf-50x5"], "proven")]
+    bars += [_shares(run, [p], "proven", 0.9) for p in ("heloc-rf-100x5", "heloc-xgboost-100x4")]
+    for problem, limit in _LIMITS.items():
+        bars += [_under(run, problem, limit), _shares(run, [problem], "proven")]
+    bars += list(_batch(throughput))
+    return bars
+
+
+_LIMITS = {
+    "adult-rf-100x8": 0.3,
+    "gmsc-rf-100x8": 0.3,
+    "german-mlp-1x50": 0.3,
+    "german-mlp-2x32": 0.5,
+    "german-logistic": 0.01,
+    "german-tree": 0.01,
+}
+
+
+def _faster(run: _Run, problem: str, method: str, times: float) -> Bar:
+    text = f"{problem}: median at least {times:g} times faster than {method}"
+    if not run.has([problem], _OURS, method):
+        return Bar(text, None, "")
+    ratio = run.ratio(problem, method)
+    unfinished = int((~run.part(problem, method)["proven"]).sum())
+    note = f"; {unfinished} of its answers not proven" if unfinished else ""
+    return Bar(text, ratio >= times, f"{ratio:.1f} times{note}")
+
+
+def _shares(run: _Run, problems: Sequence[str], column: str, share: float = 1.0) -> Bar:
+    name = problems[0] if len(problems) == 1 else "German Credit forests"
+    text = f"{name}: {'all' if share == 1.0 else f'at least {share:.0%}'} {column}"
+    if not run.has(problems):
+        return Bar(text, None, "")
+    counts = [run.count(p, column) for p in problems]
+    good, total = sum(c[0] for c in counts), sum(c[1] for c in counts)
+    return Bar(text, good >= share * total, f"{good} of {total}")
+
+
+def _against_treecf(run: _Run, quantile: float, least: int) -> Bar:
+    name = "median no slower" if quantile == 0.5 else "p90 faster"
+    text = f"German Credit forests: {name} than treecf on at least {least} of {len(_GERMAN)}"
+    if not run.has(_GERMAN, _OURS, "treecf"):
+        return Bar(text, None, "")
+    ratios = {p: run.ratio(p, "treecf", quantile) for p in _GERMAN}
+    won = sum(r >= 1.0 for r in ratios.values())
+    shown = ", ".join(f"{p.removeprefix('german-rf-')}: {r:.2f}" for p, r in ratios.items())
+    return Bar(text, won >= least, f"{won} (treecf / ours: {shown})")
+
+
+def _under(run: _Run, problem: str, seconds: float) -> Bar:
+    text = f"{problem}: median under {seconds:g} s"
+    if not run.has([problem]):
+        return Bar(text, None, "")
+    median = run.time(problem)
+    return Bar(text, median < seconds, f"{median:.4f} s")
+
+
+def _batch(table: pd.DataFrame | None) -> Iterator[Bar]:
+    speed = "explain_all: two jobs at least 1.7 times the rows per second of one"
+    steady = f"explain_all: five times the rows take at most {_STEADY_MB:g} MB more, in any process"
+    if table is None:
+        yield from (Bar(speed, None, ""), Bar(steady, None, ""))
+        return
+    most = table[table["rows"] == table["rows"].max()].set_index("jobs")
+    ratio = float(most.loc[2, "rate"] / most.loc[1, "rate"])
+    yield Bar(speed, ratio >= 1.7, f"{ratio:.2f} times ({most.loc[1, 'rate']:.1f} rows/s on one)")
+    few = table[table["rows"] == table["rows"].min()].set_index("jobs")
+    growth = (most[["peak_mb", "worker_peak_mb"]] - few[["peak_mb", "worker_peak_mb"]]).to_numpy().max()
+    yield Bar(steady, bool(growth <= _STEADY_MB), f"{growth:.0f} MB")
+
+
+def report(folder: Path) -> tuple[str, bool]:
+    """Return the bars of a run as Markdown, and whether none has failed."""
+    batch = folder / "throughput.csv"
+    bars = evaluate(records.load(folder / "results.csv"), pd.read_csv(batch) if batch.exists() else None)
+    head = "| bar | measured | |\n|---|---|---|\n"
+    return head + "\n".join(map(str, bars)) + "\n", all(bar.passed is not False for bar in bars)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    text, fine = report(parser.parse_args().folder)
+    print(text, end="")
+    sys.exit(0 if fine else 1)

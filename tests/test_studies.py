@@ -1,0 +1,193 @@
+"""The paper's case studies: its tables where they are exact, and its claims where they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import linprog
+
+from ifonly import Explanation, Schema
+from ifonly.schema import Numeric
+from ifonly.studies import Part, Study, german_study, heart_study
+from ifonly.studies.cases import _Case, _german
+
+REAL = ["duration", "credit_amount", "installment_commitment", "age"]
+
+
+def changes(explanation: Explanation, k: int = 0) -> dict[str, Any]:
+    return {c.feature: round(c.after, 2) if isinstance(c.after, float) else c.after for c in explanation[k].changes}
+
+
+# -- German Credit, parts A to D ---------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def first_parts() -> Study:
+    return german_study("ABCD")
+
+
+def test_parts_a_to_d_are_those_of_the_paper(first_parts: Study) -> None:
+    a = changes(first_parts["A"])
+    assert (a["duration"], a["installment_commitment"], a["age"]) == (15.02, 3.86, 27.03)
+    assert a["credit_amount"] == pytest.approx(-334, abs=1)
+    assert changes(first_parts["B"]) == {"duration": 7.12}
+    assert changes(first_parts["C"]) == {"duration": 7.12}
+    assert changes(first_parts["D"]) == {"duration": 7.12}
+    assert {"age": 75.52} in [changes(first_parts["D"], k) for k in range(3)]
+    assert all(part.explanation.status == "optimal" for part in first_parts.parts)
+
+
+def test_answers_of_one_part_leave_each_others_features(first_parts: Study) -> None:
+    for letter in "CD":
+        sets = [frozenset(changes(first_parts[letter], k)) for k in range(3)]
+        assert len(set(sets)) == 3
+        assert not any(a < b for a in sets for b in sets)
+    assert all(float(answer.row["credit_amount"].iloc[0]) >= 0 for answer in first_parts["D"])
+
+
+def test_evaluation_is_that_of_the_paper(first_parts: Study) -> None:
+    table = first_parts.evaluation()
+    assert list(table.index) == ["Part A", "Part B", "Part C", "Part D"]
+    assert (table["categorical proximity"] == 1.0).all()
+    assert table["continuous proximity"]["Part A"] == pytest.approx(-1715.94, abs=1.0)
+    assert round(table["continuous proximity"]["Part B"], 2) == -16.88
+    assert table["sparsity"].round(2)[["Part A", "Part B"]].tolist() == [0.80, 0.95]
+    assert table.iloc[:2, 3:].isna().all(axis=None)
+
+
+def test_table_is_printed_as_in_the_paper(first_parts: Study) -> None:
+    lines = first_parts.table().splitlines()
+    assert lines[0].split() == ["F1", "F2", "F3", "F4", "F6"]
+    assert lines[1].split() == ["factual", "24", "1371", "4", "25", "1"]
+    assert "Part B: validity, proximity, coherence, sparsity" in lines
+    assert lines[lines.index("Part B: validity, proximity, coherence, sparsity") + 1].split() == [
+        "(a)", "7.12", "--", "--", "--", "--",
+    ]  # fmt: skip
+    assert any(line.startswith("Never changed: F5, F7") for line in lines)
+    printed = str(first_parts)
+    assert "validity is 1.00 in all cases" in printed
+    assert "sparsity-based diversity" in printed
+
+
+def test_long_levels_are_letters_explained_below(first_parts: Study) -> None:
+    answer = first_parts["B"]
+    row = answer.factual.assign(checking_status="no checking", property_magnitude="life insurance")
+    schema = answer.schema
+    from dataclasses import replace
+
+    from ifonly import Change
+
+    changed = tuple(
+        Change(name, answer.factual[name].iloc[0], row[name].iloc[0])
+        for name in ("checking_status", "property_magnitude")
+    )
+    switched = replace(answer, counterfactuals=(replace(answer[0], row=row, changes=changed),), schema=schema)
+    text = Study("", (Part("E", "all", switched),), first_parts.labels).table()
+    assert "F8  F18" in text
+    assert "F18: A real estate, B life insurance." in text
+
+
+# -- German Credit, parts E and F --------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def case() -> _Case:
+    return _german()
+
+
+@pytest.fixture(scope="module")
+def part_e(case: _Case) -> Explanation:
+    return case.part("E", 60.0).explanation
+
+
+@pytest.fixture(scope="module")
+def part_f(case: _Case) -> Explanation:
+    return case.part("F", 60.0).explanation
+
+
+def outside(row: pd.DataFrame, rows: pd.DataFrame, schema: Schema) -> float:
+    """How far a row is from the hull of others, by a linear program that shares nothing with the library."""
+    numbers = [f.name for f in schema.features if isinstance(f, Numeric)]
+    both = pd.concat([row, rows], ignore_index=True)
+    levels = pd.get_dummies(both.drop(columns=numbers).astype(str)).to_numpy(dtype=float)
+    spans = (both[numbers].max() - both[numbers].min()).to_numpy(dtype=float)
+    points = np.hstack([both[numbers].to_numpy(dtype=float) / spans, levels])
+    x, P = points[0], points[1:]
+    n, d = P.shape
+    slack = np.full((d, 1), -1.0)
+    A = np.vstack([np.hstack([P.T, slack]), np.hstack([-P.T, slack])])
+    found = linprog(
+        np.append(np.zeros(n), 1.0),
+        A_ub=A,
+        b_ub=np.concatenate([x, -x]),
+        A_eq=[[*np.ones(n), 0.0]],
+        b_eq=[1.0],
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    assert found.status == 0
+    return float(found.fun)
+
+
+def test_the_witness_can_tell_inside_from_outside(case: _Case) -> None:
+    rows = case.wanted_rows
+    schema = case.schema(bounded=True)
+    middle = rows.iloc[[0]].astype(dict.fromkeys(REAL, float))
+    assert outside(middle, rows, schema) <= 1e-9
+    assert outside(middle.assign(duration=70.0), rows, schema) > 0.1
+
+
+def test_part_e_lies_in_the_hull_and_changes_few_features(part_e: Explanation, case: _Case) -> None:
+    assert part_e.status == "optimal"
+    assert len(part_e) == 3
+    assert len(part_e[0].changes) <= 5
+    for answer in part_e:
+        assert outside(answer.row, case.wanted_rows, part_e.schema) <= 1e-7
+        assert case.model.predict(answer.row)[0] == "good"
+        for name in ("foreign_worker", "personal_status", "purpose"):
+            assert answer.row[name].iloc[0] == part_e.factual[name].iloc[0]
+
+
+def test_part_f_obeys_the_learned_law(part_f: Explanation, case: _Case) -> None:
+    learned = case.law.causes["duration"].model
+    now = learned.predict(part_f.factual[["credit_amount"]])[0]
+    assert len(part_f) == 3
+    for answer in part_f:
+        caused = learned.predict(answer.row[["credit_amount"]])[0] - now
+        moved = answer.row["duration"].iloc[0] - part_f.factual["duration"].iloc[0]
+        assert moved == pytest.approx(caused, abs=1e-6)
+        assert answer.measures["causal_error"] <= 1e-6
+        assert outside(answer.row, case.wanted_rows, part_f.schema) <= 1e-7
+        assert case.model.predict(answer.row)[0] == "good"
+
+
+# -- the figure, Heart -------------------------------------------------------------------------------------------------
+def test_figure_shows_the_effect(tmp_path: Path) -> None:
+    from ifonly.studies.figure import draw_effect, manifold_effect
+
+    effect = manifold_effect()
+    schema = Schema.infer(effect.good, numeric=list(effect.good))
+    assert outside(effect.nearest, effect.good, schema) > 0.01
+    assert outside(effect.within, effect.good, schema) <= 1e-7
+    for name in ("manifold.png", "manifold.svg"):
+        draw_effect(effect, tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 10_000
+
+
+def test_heart_part_b() -> None:
+    heard: list[str] = []
+    study = heart_study("B", on_part=lambda part: heard.append(part.letter))
+    assert heard == ["B"]
+    assert study["B"].status == "optimal"
+    assert len(study["B"][0].changes) == 1
+    assert study["B"].factual["chol"].iloc[0] == 266
+
+
+@pytest.mark.data
+def test_heart_in_full() -> None:
+    study = heart_study(time_limit=300.0)
+    assert all(part.explanation.status == "optimal" for part in study.parts)
+    table = study.evaluation()
+    assert table["sparsity"]["Part A"] < table["sparsity"]["Part B"]
+    assert (table["categorical diversity"].dropna() >= 0).all()
+    for answer in study["E"]:
+        assert answer.row[["age", "sex"]].iloc[0].tolist() == [49, "male"]
