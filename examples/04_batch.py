@@ -13,7 +13,7 @@ house = [
 ]
 explainer = Explainer(model, X, schema=credit.schema, criteria=house)
 
-refused = X[model.predict(X) == "bad"].head(24)
+refused = X[model.predict(X) == "bad"].head(12)
 answers = explainer.explain_all(refused, want="good", n_jobs=2)
 print(answers)
 

@@ -20,7 +20,7 @@ print("\nOne of three classes, by a tree; petals are measured to a millimetre:\n
 flowers = load_iris(as_frame=True)
 X = flowers.data
 tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, flowers.target_names[flowers.target])
-schema = Schema.infer(X, precision={column: 1 for column in X})
+schema = Schema.infer(X, precision=dict.fromkeys(X, 1))
 print(Explainer(tree, X, schema=schema).explain(X.iloc[60], want="virginica"))
 
 print("\nA number, by gradient boosting: a prognosis of 120 or less, by body mass index and blood values:\n")

@@ -42,6 +42,7 @@ LAYERS = {
     "adversary": 6,
     "blame": 6,
     "several": 6,
+    "ranges": 6,
     "nogo": 6,
     "explain": 7,
     "batch": 8,

@@ -147,6 +147,25 @@ def test_part_e_lies_in_the_hull_and_changes_few_features(part_e: Explanation, c
             assert answer.row[name].iloc[0] == part_e.factual[name].iloc[0]
 
 
+def test_part_e_is_the_best_of_all_rows(part_e: Explanation, case: _Case) -> None:
+    # No two good applicants share all categories, so that with an epsilon of 0 the hull is these applicants themselves.
+    rows, factual, X = case.wanted_rows, case.data.frame.iloc[case.row], case.split[0]
+    numbers = [f.name for f in part_e.schema.features if isinstance(f, Numeric)]
+    levels = [name for name in rows if name not in numbers]
+    assert not rows.duplicated(levels).any()
+    for name in ("foreign_worker", "personal_status", "purpose"):
+        rows = rows[rows[name] == factual[name]]
+    rows = rows[rows["employment"].isin(["1<=X<4", "4<=X<7", ">=7"])]
+    rows = rows[(rows["age"] >= factual["age"]) & (rows["residence_since"] >= factual["residence_since"])]
+    rows = rows[case.model.predict(rows) == "good"]
+    moved = (rows[numbers] - factual[numbers].astype(float)) / (X[numbers].max() - X[numbers].min())
+    switched = (rows[levels].astype(str) != factual[levels].astype(str)).sum(axis=1)
+    costs = 10.0 * ((moved != 0).sum(axis=1) + switched) + (moved**2).sum(axis=1) + switched
+    assert part_e[0].certificate.objective == pytest.approx(costs.min(), abs=1e-6)
+    best = rows.loc[costs.idxmin()]
+    assert part_e[0].row.iloc[0].astype(str).tolist() == best.astype(part_e[0].row.dtypes.to_dict()).astype(str).tolist()
+
+
 def test_part_f_obeys_the_learned_law(part_f: Explanation, case: _Case) -> None:
     learned = case.law.causes["duration"].model
     now = learned.predict(part_f.factual[["credit_amount"]])[0]

@@ -76,6 +76,9 @@ def grow(curves: Sequence[Curve], methods: Sequence[str], settings: Settings, pa
             case = prepare(curve.problem(size), settings.factuals)
             for method in methods:
                 rows = [int(row) for row in case.factuals]
+                if not rows:
+                    print(f"  {curve.name} {size}: the model puts no row in the unwanted class", flush=True)
+                    continue
                 found = list(explain_rows(case, method, rows, settings))
                 lines += [{"curve": curve.name, "size": size, **asdict(record)} for record in found]
                 median = np.median([record.seconds for record in found])

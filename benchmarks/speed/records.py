@@ -113,10 +113,10 @@ def append(path: Path, records: Iterable[Record]) -> None:
 
 def load(path: Path) -> pd.DataFrame:
     """Return the lines of a CSV file, one per problem, method and factual; of repeated ones the last."""
-    frame = pd.read_csv(path, keep_default_na=True)
+    frame = pd.read_csv(path, dtype={"note": object})
     for name in ("proven", "valid", "coherent"):
         frame[name] = frame[name].astype(bool)
-    frame["note"] = frame["note"].fillna("")
+    frame["note"] = frame["note"].where(frame["note"].notna(), "")
     return frame.drop_duplicates(["problem", "method", "factual"], keep="last").reset_index(drop=True)
 
 

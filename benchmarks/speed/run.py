@@ -64,6 +64,8 @@ def run(problems: Sequence[Problem], methods: Sequence[str], settings: Settings,
 
 def explain_rows(case: Case, method: str, rows: Sequence[int], settings: Settings) -> Iterator[Record]:
     """Yield one record per row, or a single one that says why the method is not there."""
+    if not rows:
+        return
     try:
         session = open_session(method, case, solver=settings.solver, cache=settings.cache)
     except Unsupported as error:

@@ -110,6 +110,9 @@ class Binary(Categorical):
 Feature = Numeric | Categorical
 
 
+_FEW = 8  # rows up to which looking at each value beats pandas' accessors
+
+
 def plain(value: Any) -> Any:
     """Return a NumPy scalar as the Python value it holds."""
     return value.item() if isinstance(value, np.generic) else value
@@ -155,13 +158,13 @@ def _as_number(value: Any, feature: Numeric) -> float:
 def codes_of(column: pd.Series[Any], feature: Categorical) -> npt.NDArray[np.int64]:
     """Return the position of each value among the levels, -1 where missing."""
     lookup = {level: i for i, level in enumerate(feature.levels)}
-    if isinstance(column.dtype, pd.CategoricalDtype):
+    if isinstance(column.dtype, pd.CategoricalDtype) and len(column) > _FEW:
         seen = column.cat.codes.to_numpy()
         values = [plain(v) for v in column.dtype.categories]
         used = set(seen[seen >= 0].tolist())
         table = [_code(v, lookup, feature) if i in used else -1 for i, v in enumerate(values)]
         return np.append(np.array(table, dtype=np.int64), -1)[seen]
-    cells = column.to_numpy(dtype=object)
+    cells = list(column.array) if len(column) <= _FEW else column.to_numpy(dtype=object)
     return np.array([-1 if _is_missing(v) else _code(plain(v), lookup, feature) for v in cells], dtype=np.int64)
 
 

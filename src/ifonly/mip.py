@@ -23,6 +23,7 @@ IntArray = npt.NDArray[np.int64]
 
 _NO_COLUMNS: IntArray = np.empty(0, dtype=np.int64)
 _NO_VALUES: FloatArray = np.empty(0, dtype=np.float64)
+_LARGE_ENTRY = 2.0**14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,13 +277,15 @@ class Mip:
         cost = np.zeros(self.n_columns)
         np.add.at(cost, objective.columns, objective.values)
         empty_integer = np.empty(0, dtype=np.bool_)
-        matrix = self._matrix()
+        row_lower = np.concatenate(self._row_lower) if self._row_lower else _NO_VALUES
+        row_upper = np.concatenate(self._row_upper) if self._row_upper else _NO_VALUES
+        matrix, factor = _balanced(self._matrix())
         return MipArrays(
             cost=cost,
             offset=objective.constant,
             matrix=matrix,
-            row_lower=np.concatenate(self._row_lower) if self._row_lower else _NO_VALUES,
-            row_upper=np.concatenate(self._row_upper) if self._row_upper else _NO_VALUES,
+            row_lower=row_lower * factor,
+            row_upper=row_upper * factor,
             lower=self._lower[0] if self._lower else _NO_VALUES,
             upper=self._upper[0] if self._upper else _NO_VALUES,
             integer=self._integer[0] if self._integer else empty_integer,
@@ -301,3 +304,17 @@ class Mip:
         matrix = sparse.csr_matrix((value, (row, column)), shape=(self.n_rows, self.n_columns))
         matrix.sum_duplicates()
         return matrix
+
+
+def _balanced(matrix: sparse.csr_matrix) -> tuple[sparse.csr_matrix, FloatArray | float]:
+    """Return a matrix whose rows have entries near 1 where they were far from it, and what each row was multiplied by.
+
+    Solvers check rows to an absolute tolerance, which means nothing beside entries in millions. Powers of two lose no digit.
+    """
+    sizes = np.abs(matrix.data)
+    if not sizes.size or (sizes.max() <= _LARGE_ENTRY and sizes.min() >= 1.0 / _LARGE_ENTRY):
+        return matrix, 1.0
+    peaks = np.asarray(abs(matrix).max(axis=1).todense()).reshape(-1)
+    odd = (peaks > _LARGE_ENTRY) | ((peaks < 1.0 / _LARGE_ENTRY) & (peaks > 0))
+    factor = np.where(odd, 2.0 ** -np.round(np.log2(np.where(odd, peaks, 1.0))), 1.0)
+    return sparse.csr_matrix(sparse.diags(factor) @ matrix), factor

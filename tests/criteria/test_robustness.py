@@ -37,18 +37,17 @@ HIGHS = find_solver("highs")
 # -- the oracle ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("family", ["logistic", "tree", "forest", "boosting", "network"])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_robust_optimum_is_that_of_enumeration(family: str, norm: str, seed: int) -> None:
-    world = World(seed, family)
+def test_robust_optimum_is_that_of_enumeration(family: str, norm: str) -> None:
+    world = World(2, family)
     explainer = Explainer(world.model, world.X)
     for radius, row in zip((0.15, 0.3), world.factuals(2), strict=True):
         costs = np.where(world.robust(world.said, radius, norm), world.costs(row), np.inf)
         criteria = [Robustness(radius=radius, norm=norm)]  # type: ignore[arg-type]
         if not np.isfinite(costs.min()):
             with pytest.raises(Infeasible):
-                explainer.explain(row, want="yes", criteria=criteria)
+                explainer.explain(row, want="yes", criteria=criteria, time_limit=600)
             continue
-        answer = explainer.explain(row, want="yes", criteria=criteria)
+        answer = explainer.explain(row, want="yes", criteria=criteria, time_limit=600)
         assert answer[0].certificate.proven
         assert answer[0].certificate.objective == pytest.approx(costs.min(), abs=1e-6)
 
@@ -58,7 +57,7 @@ def test_only_the_named_features_are_off() -> None:
     row = world.factuals(1)[0]
     costs = np.where(world.robust(world.said, 0.3, "linf", ["n1"]), world.costs(row), np.inf)
     criteria = [Robustness(radius=0.3, features=["n1"])]
-    answer = Explainer(world.model, world.X).explain(row, want="yes", criteria=criteria)
+    answer = Explainer(world.model, world.X).explain(row, want="yes", criteria=criteria, time_limit=600)
     assert answer[0].certificate.objective == pytest.approx(costs.min(), abs=1e-6)
 
 
@@ -141,17 +140,13 @@ def test_a_hundred_thousand_attacks_flip_nothing(family: str, norm: str) -> None
     model = fit(family, X, y)
     explainer = Explainer(model, X)
     refused = X[model.predict(X) == "no"]
-    for i in (0, 1):
-        answer = explainer.explain(
-            refused.iloc[[i]],
-            want="yes",
-            criteria=[Robustness(radius=0.06, norm=norm)],  # type: ignore[arg-type]
-        )
-        assert answer[0].certificate.proven
-        attacks = ball(answer.frame(), X, 0.06, norm, 50_000)
-        assert (model.predict(attacks) == "yes").all()
-        nearer = explainer.explain(refused.iloc[[i]], want="yes")
-        assert answer[0].certificate.objective >= nearer[0].certificate.objective - 1e-9
+    row, criteria = refused.iloc[[1]], [Robustness(radius=0.05, norm=norm)]  # type: ignore[arg-type]
+    answer = explainer.explain(row, want="yes", criteria=criteria, time_limit=600)
+    assert answer[0].certificate.proven
+    assert (model.predict(ball(answer.frame(), X, 0.05, norm, 100_000)) == "yes").all()
+    fragile = explainer.explain(row, want="yes")
+    assert fragile[0].certificate.objective <= answer[0].certificate.objective + 1e-9
+    assert (model.predict(ball(fragile.frame(), X, 0.05, norm, 2_000)) != "yes").any()
 
 
 def question(model: Any, X: pd.DataFrame, row: pd.DataFrame, criterion: Robustness) -> tuple[Any, Stays]:
@@ -292,15 +287,16 @@ def test_regression_stays_in_its_interval_all_over_the_ball() -> None:
 
 
 def test_a_value_beyond_the_bounds_does_not_exist() -> None:
-    X = pd.DataFrame({"a": np.linspace(0, 1, 50), "b": np.linspace(0, 1, 50)[::-1].copy()})
-    model = LogisticRegression(C=1e4).fit(X, X["a"] + 0.05 * X["b"] > 0.93)
-    row = {"a": 0.2, "b": 0.4}
-    criteria = [Robustness(radius=0.2)]
-    answer = Explainer(model, X).explain(row, want=True, criteria=criteria)
-    wide = Schema.infer(X, bounds={"a": (-1, 2), "b": (-1, 2)})
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": [0.0, 1.0, *rng.random(60)], "b": [0.0, 1.0, *rng.random(60)]})
+    model = LogisticRegression(C=1e3).fit(X, X["a"] - 0.3 * X["b"] > 0.2)
+    (a, b), c = model.coef_[0], model.intercept_[0]
+    row, criteria = {"a": 0.1, "b": 1.0}, [Robustness(radius=0.1), Actionability(frozen=["b"])]
+    bounded = Explainer(model, X).explain(row, want=True, criteria=criteria)
+    assert bounded.frame()["a"][0] == pytest.approx((-c - b * 1.0) / a + 0.1, abs=1e-5)
+    wide = Schema.infer(X, bounds={"b": (0.0, 2.0)})
     wider = Explainer(model, X, schema=wide).explain(row, want=True, criteria=criteria)
-    assert answer[0].distance <= wider[0].distance + 1e-9
-    assert answer[0].row["a"].iloc[0] <= 1.0
+    assert wider.frame()["a"][0] == pytest.approx((-c - b * 1.1) / a + 0.1, abs=1e-5)
 
 
 def test_too_much_is_said_with_the_radius_that_is_possible() -> None:

@@ -113,7 +113,8 @@ class Robustness(Criterion):
         """Return one demand per model."""
         out: list[Demand] = []
         for i, (goal, scale) in enumerate(self._goals(query)):
-            reach = self._reach(query, goal)
+            radius, ranges = self.radius or 0.0, self._ranges(query, goal)
+            reach = on_grid(query.schema, radius * ranges, self.norm)
             if i == 0 and self.margin is None and not reach.any():
                 continue
             room = _ROOM * scale if reach.any() or not _ties_hold(goal) else 0.0
@@ -127,7 +128,8 @@ class Robustness(Criterion):
                 self.norm,
                 shifts=(np.zeros(len(query.schema)),),
                 limits=Box.of(query.schema, query.factual),
-                radius=self.radius or 0.0,
+                radius=radius,
+                ranges=ranges,
             )
             out.append(demand)
         return out
@@ -158,14 +160,14 @@ class Robustness(Criterion):
             known = self._read[i] = Training(training.schema, training.U, model)
         return known
 
-    def _reach(self, query: Query, goal: Goal) -> FloatArray:
-        """Return how far each feature may be off, in its own unit and on its grid; 0 where that changes nothing."""
-        schema, reach = query.schema, np.zeros(len(query.schema))
+    def _ranges(self, query: Query, goal: Goal) -> FloatArray:
+        """Return the training range of each feature that may be off; 0 where that changes nothing."""
+        schema, ranges = query.schema, np.zeros(len(query.schema))
         named = schema.names if self.features is None else self.features
         for j in goal.read.form.features() & {schema.index(name) for name in named}:
             if isinstance(schema.features[j], Numeric) and not np.isnan(query.factual[schema.starts[j]]):
-                reach[j] = (self.radius or 0.0) * float(query.training.range[j])
-        return on_grid(schema, reach, self.norm)
+                ranges[j] = query.training.range[j]
+        return ranges
 
     def remarks(self, query: Query, U: FloatArray) -> list[str]:
         """Say what was proven of every answer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -81,8 +81,8 @@ class Stays(Demand):
         Boxes found so far in which no answer may lie: from anywhere in them, the ball meets points that flip.
     known
         Points that are proven to keep the lead all over their ball.
-    radius
-        The reach as a share of the ranges, for words.
+    radius, ranges
+        What the reach is made of, before grids.
     """
 
     goal: Goal
@@ -96,6 +96,7 @@ class Stays(Demand):
     nogo: tuple[Box, ...] = ()
     known: tuple[FloatArray, ...] = ()
     radius: float = 0.0
+    ranges: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def enough(self) -> float:
@@ -109,7 +110,7 @@ class Stays(Demand):
 
     def weaker(self, share: float) -> Stays:
         """Return the demand for a part of the ball, with nothing found yet."""
-        reach = on_grid(self.limits.schema, self.reach * share, self.norm)
+        reach = on_grid(self.limits.schema, self.radius * share * self.ranges, self.norm)
         return replace(self, reach=reach, shifts=self.shifts[:1], nogo=(), known=(), radius=self.radius * share)
 
     # -- the ball -----------------------------------------------------------------------------------------------

@@ -196,7 +196,7 @@ class _Table:
         (j,) = column.features
         if column.labels:
             return j, np.arange(source.schema.features[j].width, dtype=np.float64)
-        return j, source.values(source.vary_levels(j), c)
+        return j, source.at_levels(j, c)
 
     def _remember(self, split: Split, missing_left: bool) -> int:
         """Keep the levels that go left; a level that reaches the estimator as a missing value goes where those go."""

@@ -64,7 +64,7 @@ def _as_code(column: Column) -> Column:
 
 def _all_known(source: Source, c: int) -> None:
     (j,) = source.columns[c].features
-    codes = source.values(source.vary_levels(j), c)
+    codes = source.at_levels(j, c)
     if np.isnan(codes).any():
         feature = source.schema.features[j]
         level = feature.levels[int(np.argmax(np.isnan(codes)))]  # type: ignore[union-attr]

@@ -69,7 +69,7 @@ def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below)
         )
     (j,) = c.features
     if not isinstance(source.schema.features[j], Numeric):
-        z = source.values(source.vary_levels(j), column)
+        z = source.at_levels(j, column)
         missing = _when_missing(source, j, column, thresholds, below)
         sides = [below(z, np.full(len(z), t)) for t in thresholds]
         return [

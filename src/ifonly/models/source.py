@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -125,22 +124,40 @@ class Source:
         branch = self.columns[column].branch
         return _column(self.evaluate(U), column) if branch is None else _column(branch[0](U), branch[1])
 
+    def at_levels(self, j: int, column: int) -> FloatArray:
+        """Return what a column holds at each level of categorical feature `j`."""
+        branch = self.columns[column].branch
+        key = j, None if branch is None else branch[0]
+        if key not in self._at_levels:
+            evaluate = self.evaluate if branch is None else branch[0]
+            self._at_levels[key] = evaluate(self.vary_levels(j))
+        return _column(self._at_levels[key], column if branch is None else branch[1])
+
+    @cached_property
+    def _at_levels(self) -> dict[tuple[int, Any], Any]:
+        return {}
+
     @cached_property
     def _received_missing(self) -> dict[int, Any]:
         """What the estimator receives when one feature of the base row is missing; without those that raise."""
         rows = np.repeat(self.base[None, :], len(self.schema), axis=0)
-        for j, feature in enumerate(self.schema.features):
-            rows[j, self.schema.slice(j)] = np.nan if isinstance(feature, Numeric) else 0.0
+        numeric = np.array([isinstance(f, Numeric) for f in self.schema.features], dtype=np.bool_)
+        for j, is_number in enumerate(numeric):
+            rows[j, self.schema.slice(j)] = np.nan if is_number else 0.0
         received: dict[int, Any] = {}
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with suppress(TypeError, ValueError):
-                together = self.evaluate(rows)
-                pick = together.iloc if hasattr(together, "iloc") else together
-                return {j: pick[j : j + 1] for j in range(len(rows))}
-            for j in range(len(rows)):
-                with suppress(TypeError, ValueError):
-                    received[j] = self.evaluate(rows[j : j + 1])
+        # All numbers together, all categories together; one by one only where a transformer refuses some of them.
+        groups = [[int(j) for j in np.flatnonzero(kind)] for kind in (numeric, ~numeric) if kind.any()]
+        while groups:
+            group = groups.pop()
+            try:
+                with np.errstate(all="ignore"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    together = self.evaluate(rows[group])
+            except (TypeError, ValueError):
+                groups += [[j] for j in group] if len(group) > 1 else []
+                continue
+            pick = together.iloc if hasattr(together, "iloc") else together
+            received |= {j: pick[k : k + 1] for k, j in enumerate(group)}
         return received
 
     def when_missing(self, j: int, column: int) -> float:

@@ -23,7 +23,11 @@ __all__ = ["BACKEND", "Highs", "write_program"]
 _FEASIBILITY = 1e-9
 _INTEGRALITY = 1e-9
 # with a good answer known, the work left is a proof: restarts and heuristics only delay it (docs/what-was-tried.md)
-_PROOF: dict[str, object] = {"mip_allow_restart": False, "mip_heuristic_effort": 0.01}
+_PROOF: dict[str, object] = {
+    "mip_allow_restart": False,
+    "mip_heuristic_effort": 0.01,
+    "mip_heuristic_run_feasibility_jump": False,
+}
 _INTERIOR_FROM = 300
 
 
