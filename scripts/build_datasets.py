@@ -212,8 +212,7 @@ def heart(statlog: str, cleveland: str) -> str:
         if "?" in fields:
             continue
         key = [
-            decode(column, field, table)
-            for (column, table), field in zip(HEART_COLUMNS.items(), fields, strict=True)
+            decode(column, field, table) for (column, table), field in zip(HEART_COLUMNS.items(), fields, strict=True)
         ]
         oldpeak = key.pop(OLDPEAK)
         oldpeaks[tuple(key)].add(oldpeak)

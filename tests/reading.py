@@ -44,7 +44,5 @@ def mixed_frame(n: int = 300, seed: int = 0) -> pd.DataFrame:
 
 def outcome(frame: pd.DataFrame) -> np.ndarray:
     """Something a model can learn from the mixed frame: 0, 1 or 2."""
-    score = (
-        np.log(frame["income"]) / 2 - 3 * frame["debt"] + (frame["job"] == "full") + (frame["age"] > 40) * 0.7
-    )
+    score = np.log(frame["income"]) / 2 - 3 * frame["debt"] + (frame["job"] == "full") + (frame["age"] > 40) * 0.7
     return np.digitize(score, np.quantile(score, [0.4, 0.7]))

@@ -131,9 +131,7 @@ def modules(source: Path) -> dict[str, Module]:
     return found
 
 
-def import_statements(
-    node: ast.AST, late: bool = False
-) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+def import_statements(node: ast.AST, late: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
     """Yield the imports that run (those only for types do not), and whether each waits for a call."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):

@@ -52,9 +52,7 @@ def loans() -> pd.DataFrame:
     income, debts = rng.integers(10, 90, 60), rng.uniform(0, 9, 60).round(2)
     job = rng.choice(["clerk", "nurse", "smith"], 60)
     repaid = income - 5 * debts + 10 * (job == "nurse") + rng.normal(0, 5, 60) > 25
-    return pd.DataFrame(
-        {"id": range(100, 160), "income": income, "debts": debts, "job": job, "repaid": repaid}
-    )
+    return pd.DataFrame({"id": range(100, 160), "income": income, "debts": debts, "job": job, "repaid": repaid})
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (where / "model.pkl").write_bytes(pickle.dumps(model))
     skops.io.dump(LogisticRegression().fit(X[["income", "debts"]], data.repaid), where / "bool.skops")
     skops.io.dump(LinearRegression().fit(X[["debts"]], X["income"]), where / "value.skops")
-    skops.io.dump(
-        LogisticRegression().fit(X[["income", "debts"]].to_numpy(), data.repaid), where / "bare.skops"
-    )
+    skops.io.dump(LogisticRegression().fit(X[["income", "debts"]].to_numpy(), data.repaid), where / "bare.skops")
     refused = int(np.flatnonzero(model.predict(X) == "no")[0])
     (where / "row.txt").write_text(str(refused))
     return where
@@ -87,9 +83,7 @@ def refused(folder: Path) -> int:
 
 @pytest.fixture
 def explain(folder: Path, refused: int) -> Callable[..., Result]:
-    def call(
-        *options: object, model: str = "model.skops", data: object = "loans.csv", row: bool = True
-    ) -> Result:
+    def call(*options: object, model: str = "model.skops", data: object = "loans.csv", row: bool = True) -> Result:
         rest = (*options, *(("--row", refused) if row else ()))
         return run("explain", folder / model, folder / str(data), *rest)
 
@@ -101,9 +95,7 @@ def explain(folder: Path, refused: int) -> Callable[..., Result]:
 def test_help_lists_the_commands_in_order(args: tuple[str, ...]) -> None:
     result = run(*args)
     assert result.exit_code == FOUND
-    places = [
-        result.stdout.index(f"\n  {name} ") for name in ("demo", "explain", "schema", "solvers", "bench")
-    ]
+    places = [result.stdout.index(f"\n  {name} ") for name in ("demo", "explain", "schema", "solvers", "bench")]
     assert places == sorted(places)
 
 
@@ -177,9 +169,7 @@ def test_every_output_format(explain: Callable[..., Result], tmp_path: Path) -> 
         ("x" * 300 + ".txt", "cannot be written: "),
     ],
 )
-def test_an_output_that_cannot_be(
-    explain: Callable[..., Result], tmp_path: Path, name: str, complaint: str
-) -> None:
+def test_an_output_that_cannot_be(explain: Callable[..., Result], tmp_path: Path, name: str, complaint: str) -> None:
     result = explain("--output", tmp_path / name)
     assert result.exit_code == MISUSE
     assert complaint in result.stderr
@@ -191,9 +181,7 @@ def test_rows_are_found_by_their_values(explain: Callable[..., Result], folder: 
     result = explain("--where", f"id={number}", row=False)
     assert result.stdout.splitlines()[:-1] == by_position
     job = pd.read_csv(folder / "loans.csv").loc[refused, "job"]
-    narrowed = explain(
-        "--where", f"id={number}.0", "--where", f"job={job}", "--where", "repaid=false", row=False
-    )
+    narrowed = explain("--where", f"id={number}.0", "--where", f"job={job}", "--where", "repaid=false", row=False)
     assert narrowed.exit_code == FOUND
 
 
@@ -210,9 +198,7 @@ def test_rows_are_found_by_their_values(explain: Callable[..., Result], folder: 
         (("--row", 0, "--target", "repayed"), "has no column 'repayed'. Did you mean 'repaid'?"),
     ],
 )
-def test_rows_that_are_not_there(
-    explain: Callable[..., Result], options: tuple[object, ...], complaint: str
-) -> None:
+def test_rows_that_are_not_there(explain: Callable[..., Result], options: tuple[object, ...], complaint: str) -> None:
     result = explain(*options, row=False)
     assert result.exit_code == MISUSE
     assert complaint in result.stderr
@@ -258,9 +244,7 @@ def test_solver_and_time_limit(explain: Callable[..., Result]) -> None:
 
 
 # -- policies ---------------------------------------------------------------------------------------------------
-def test_a_policy_is_written_edited_and_obeyed(
-    explain: Callable[..., Result], folder: Path, tmp_path: Path
-) -> None:
+def test_a_policy_is_written_edited_and_obeyed(explain: Callable[..., Result], folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     result = run("schema", folder / "loans.csv", "--target", "repaid", "--output", path)
     assert (result.exit_code, result.stdout, result.stderr) == (FOUND, "", f"Wrote {path}\n")
@@ -415,16 +399,12 @@ def test_debug_shows_the_traceback(explain: Callable[..., Result], folder: Path)
     after = explain("--want", "maybe", "--debug")
     assert after.exit_code == MISUSE
     assert "Traceback (most recent call last)" in after.stderr
-    before = run(
-        "--debug", "explain", folder / "model.skops", folder / "loans.csv", "--row", 0, "--want", "maybe"
-    )
+    before = run("--debug", "explain", folder / "model.skops", folder / "loans.csv", "--row", 0, "--want", "maybe")
     assert "Traceback (most recent call last)" in before.stderr
     assert "Traceback" not in explain("--want", "maybe").stderr
 
 
-def test_warnings_of_others_become_notes(
-    explain: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warnings_of_others_become_notes(explain: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     def warn(path: Path, *, trust: bool) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("always")

@@ -141,9 +141,7 @@ def test_everything_is_escaped(rich: Explanation, face: Any) -> None:
 
 def test_tables_can_be_read_aloud(rich: Explanation) -> None:
     read = Reader(page(rich))
-    assert (
-        read.count("th", scope="row") == 3 + 1 + 2 * 3
-    )  # the changes of both answers, and the whole row twice
+    assert read.count("th", scope="row") == 3 + 1 + 2 * 3  # the changes of both answers, and the whole row twice
     pictures = [attributes for tag, attributes in read.elements if tag == "svg"]
     assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in pictures)
     # Of 6, 12, 12, 24, 24 and 48, three lie below 18; below 24 three, and two equal it, which count half.

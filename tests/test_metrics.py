@@ -15,9 +15,7 @@ from ifonly.schema import Binary, Categorical, Integer, Numeric, Ordinal, Schema
 # German Credit as in Table 3 of the paper: F1-F4 and three more are numeric, F8-F20 are the 13 categories.
 NUMERIC = ["F1", "F2", "F3", "F4", "F5", "F6", "F7"]
 LEVELS = [f"F{i}" for i in range(8, 21)]
-GERMAN = Schema(
-    (*(Numeric(f, -1e5, 1e5) for f in NUMERIC), *(Categorical(f, ("-", "A", "B", "C")) for f in LEVELS))
-)
+GERMAN = Schema((*(Numeric(f, -1e5, 1e5) for f in NUMERIC), *(Categorical(f, ("-", "A", "B", "C")) for f in LEVELS)))
 FACTUAL = {"F1": 24.0, "F2": 1371.26, "F3": 4.0, "F4": 25.0, "F5": 1.0, "F6": 1.0, "F7": 1.0}
 FACTUAL |= dict.fromkeys(LEVELS, "-")
 
@@ -135,9 +133,7 @@ def explanation(want: str, before: Any, *predictions: Any) -> Explanation:
     schema = Schema((Integer("age", 18, 90),))
     certificate = Certificate(1.0, 1.0, 0.0, proven=True)
     answers = tuple(
-        Counterfactual(
-            pd.DataFrame({"age": [31 + i]}), (Change("age", 30, 31 + i),), p, 0.6, 1.0, certificate
-        )
+        Counterfactual(pd.DataFrame({"age": [31 + i]}), (Change("age", 30, 31 + i),), p, 0.6, 1.0, certificate)
         for i, p in enumerate(predictions)
     )
     return Explanation(answers, pd.DataFrame({"age": [30]}), before, 0.4, want, schema, "optimal", 0.1)
@@ -155,9 +151,7 @@ def explanation(want: str, before: Any, *predictions: Any) -> Explanation:
         ("bad", "bad", ("good",), 0.0),
     ],
 )
-def test_validity_of_an_explanation(
-    want: str, before: Any, predictions: tuple[Any, ...], validity: float
-) -> None:
+def test_validity_of_an_explanation(want: str, before: Any, predictions: tuple[Any, ...], validity: float) -> None:
     one = explanation(want, before, *predictions)
     assert one.metrics()["validity"] == validity
 

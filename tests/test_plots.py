@@ -46,9 +46,7 @@ def explanation(changes: dict[str, Any], **parts: Any) -> Explanation:
     listed = tuple(Change(name, FACTUAL[name], value) for name, value in changes.items())
     certificate = Certificate(0.31, 0.31, 0.0, proven=True)
     ranges = {"income": (35.0, 1000.0)} if "income" in changes else {}
-    first = Counterfactual(
-        pd.DataFrame([FACTUAL | changes]), listed, "good", 0.52, 0.31, certificate, ranges=ranges
-    )
+    first = Counterfactual(pd.DataFrame([FACTUAL | changes]), listed, "good", 0.52, 0.31, certificate, ranges=ranges)
     still = Counterfactual(pd.DataFrame([FACTUAL]), (), "good", 0.52, 0.0, certificate)
     return Explanation(
         (first, still),
@@ -172,9 +170,7 @@ def test_drawing_on_given_axes_and_figure_height() -> None:
 
 
 def test_a_short_step_is_ringed() -> None:
-    rings = [
-        line for line in plot_changes(explanation({"income": 20.5})).lines if line.get_markersize() == 14
-    ]
+    rings = [line for line in plot_changes(explanation({"income": 20.5})).lines if line.get_markersize() == 14]
     assert len(rings) == 1
 
 

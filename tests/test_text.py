@@ -94,9 +94,7 @@ def test_several_answers_are_numbered_and_line_up() -> None:
 
 
 def test_long_and_wide_names_push_the_columns_apart() -> None:
-    wide = replace(
-        FEATURES[2], label="貯蓄の状態", levels=("<100", "a level with a rather long name", ">=500")
-    )
+    wide = replace(FEATURES[2], label="貯蓄の状態", levels=("<100", "a level with a rather long name", ">=500"))
     schema = Schema((*FEATURES[:2], wide))
     changed = Counterfactual(
         pd.DataFrame([FACTUAL]),

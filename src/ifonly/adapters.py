@@ -38,9 +38,7 @@ class _Adapter:
                 )
             X = X.loc[:, list(self.columns)]
         if self.transform is not None:
-            X = self.transform.transform(
-                X if _named(self.transform) or not hasattr(X, "loc") else X.to_numpy()
-            )
+            X = self.transform.transform(X if _named(self.transform) or not hasattr(X, "loc") else X.to_numpy())
         X = X.toarray() if hasattr(X, "toarray") else X
         return np.ascontiguousarray(np.asarray(X, dtype=getattr(self, "dtype", np.float64)))
 
@@ -213,9 +211,7 @@ class _Onnx(_Adapter):
 
             quiet = onnxruntime.SessionOptions()
             quiet.log_severity_level = 3
-            self._session = onnxruntime.InferenceSession(
-                bytes(self.model), quiet, providers=["CPUExecutionProvider"]
-            )
+            self._session = onnxruntime.InferenceSession(bytes(self.model), quiet, providers=["CPUExecutionProvider"])
         Z = self.received(X)
         inputs = self._session.get_inputs()
         widths = [i.shape[1] if len(i.shape) > 1 and isinstance(i.shape[1], int) else 1 for i in inputs]

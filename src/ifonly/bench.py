@@ -91,9 +91,7 @@ class Benchmark:
     def table(self) -> pd.DataFrame:
         """Return the median, 90th percentile and maximum of each phase, in milliseconds."""
         phases = ("build", "solve", "verify", "total")
-        seconds = pd.DataFrame(
-            [{p: getattr(t, p) for p in phases} for t in self.answered()], columns=list(phases)
-        )
+        seconds = pd.DataFrame([{p: getattr(t, p) for p in phases} for t in self.answered()], columns=list(phases))
         figures = {"median": seconds.median(), "p90": seconds.quantile(0.9), "max": seconds.max()}
         return pd.DataFrame(figures) * 1e3
 
@@ -191,9 +189,7 @@ def benchmark(
     return Benchmark(model, watched.label, tuple(timings[1:]))
 
 
-def _timed(
-    explainer: Explainer, watched: _Watched, row: pd.DataFrame, want: Any, time_limit: float
-) -> Timing:
+def _timed(explainer: Explainer, watched: _Watched, row: pd.DataFrame, want: Any, time_limit: float) -> Timing:
     watched.watch = watch = _Stopwatch()
     try:
         with warnings.catch_warnings():

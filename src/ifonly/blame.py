@@ -121,7 +121,10 @@ def _together(court: _Court, demand: Demand, others: Sequence[Demand]) -> Relaxa
 
 
 def _message(conflict: Sequence[str], relaxations: Sequence[Relaxation]) -> str:
-    lines = ["No counterfactual exists: these demands cannot be met together (proven).", *(f"  - {c}" for c in conflict)]
+    lines = [
+        "No counterfactual exists: these demands cannot be met together (proven).",
+        *(f"  - {c}" for c in conflict),
+    ]
     if relaxations:
         lines += ["Any one of these would make it possible:", *(f"  - {r}" for r in relaxations)]
     return "\n".join(lines)

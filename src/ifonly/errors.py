@@ -72,9 +72,7 @@ class Infeasible(NoCounterfactual):
         For each demand of the conflict, the smallest loosening that makes the whole possible.
     """
 
-    def __init__(
-        self, message: str, conflict: Sequence[str] = (), relaxations: Sequence[Relaxation] = ()
-    ) -> None:
+    def __init__(self, message: str, conflict: Sequence[str] = (), relaxations: Sequence[Relaxation] = ()) -> None:
         super().__init__(message)
         self.conflict = tuple(conflict)
         self.relaxations = tuple(relaxations)
@@ -97,9 +95,7 @@ class OutOfTime(NoCounterfactual):
 class NotVerified(IfOnlyError, RuntimeError):
     """The user's own model refused the answer, even after repair; carries both scores."""
 
-    def __init__(
-        self, message: str, form_score: Sequence[float] = (), model_score: Sequence[float] = ()
-    ) -> None:
+    def __init__(self, message: str, form_score: Sequence[float] = (), model_score: Sequence[float] = ()) -> None:
         super().__init__(message)
         self.form_score = tuple(form_score)
         self.model_score = tuple(model_score)

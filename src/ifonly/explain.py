@@ -338,7 +338,8 @@ class _Question:
         schema = self.query.schema
         changed = self.query.changed(row)[0]
         changes = tuple(
-            Change(schema.names[j], self.query.value(j), schema.level_values(j, u)) for j in map(int, np.flatnonzero(changed))
+            Change(schema.names[j], self.query.value(j), schema.level_values(j, u))
+            for j in map(int, np.flatnonzero(changed))
         )
         measures: dict[str, float] = {}
         for criterion in statement.criteria:
@@ -444,5 +445,3 @@ def _widened(schema: Schema, factual: FloatArray) -> Schema:
             )
             schema = schema.with_bounds(feature.name, min(value, feature.lower), max(value, feature.upper))
     return schema
-
-

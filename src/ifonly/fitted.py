@@ -19,9 +19,7 @@ from ifonly.tables import align, as_frame, column_diff
 __all__ = ["complete_row", "open_model", "open_part"]
 
 
-def open_model(
-    estimator: Any, X: Any, schema: Schema | None
-) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
+def open_model(estimator: Any, X: Any, schema: Schema | None) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
     """Return the schema, the read model, the training frame and its canonical rows."""
     _check_fitted(estimator)
     frame = as_frame(X, None if schema is None else schema.names)
@@ -50,9 +48,7 @@ def complete_row(schema: Schema, U: FloatArray) -> FloatArray:
     return np.asarray(base)
 
 
-def open_part(
-    estimator: Any, schema: Schema, names: Sequence[str], base: FloatArray, where: str = ""
-) -> Model:
+def open_part(estimator: Any, schema: Schema, names: Sequence[str], base: FloatArray, where: str = "") -> Model:
     """Return the model of an estimator that receives these columns only, as a function of all features.
 
     `base` is a canonical row with no missing value; `where` is a prefix for error messages.

@@ -177,9 +177,7 @@ def _holds(explanation: Explanation, answer: Counterfactual, name: str) -> str:
 
 def _picture(lane: Lane) -> str:
     """Draw a lane: bars for the training rows, a ring where it is now, a disc where it would be."""
-    words = f"{lane.label}: from {lane.before} to {lane.after}" + (
-        f", {lane.caption}" if lane.caption else ""
-    )
+    words = f"{lane.label}: from {lane.before} to {lane.after}" + (f", {lane.caption}" if lane.caption else "")
     bars = "".join(
         f'<rect class="crowd" x="{_n(_WIDTH * left)}" y="{_n(_BASE - _TALL * height)}" '
         f'width="{_n(_WIDTH * (right - left))}" height="{_n(_TALL * height)}"/>'
@@ -252,8 +250,7 @@ def _facts(explanation: Explanation, answer: Counterfactual) -> str:
         known.append(_effort(explanation))
     sure = {"confirmed by the model"} | ({"proven optimal"} if answer.certificate.proven else set())
     items = "".join(
-        f'<li class="sure">✓ {escape(fact)}</li>' if fact in sure else f"<li>{escape(fact)}</li>"
-        for fact in known
+        f'<li class="sure">✓ {escape(fact)}</li>' if fact in sure else f"<li>{escape(fact)}</li>" for fact in known
     )
     return f'<ul class="facts">{items}</ul>'
 

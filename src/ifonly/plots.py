@@ -68,9 +68,7 @@ def lanes(explanation: Explanation, which: int = 0) -> list[Lane]:
 def _lane(explanation: Explanation, answer: Counterfactual, change: Change) -> Lane:
     feature = explanation.schema[change.feature]
     reference = explanation.reference
-    column = (
-        None if reference is None or change.feature not in reference else reference[change.feature].dropna()
-    )
+    column = None if reference is None or change.feature not in reference else reference[change.feature].dropna()
     if column is not None and column.empty:
         column = None
     texts = format_change(change.before, change.after, feature)
@@ -96,11 +94,7 @@ def _numeric(
         low, high = np.floor(low), np.ceil(high)
     # Whole numbers get a bar each, so the lane starts and ends half a bar outside them.
     unit = isinstance(feature, Integer) and high - low < _BINS
-    edges = (
-        np.arange(low, high + 2) - 0.5
-        if unit
-        else np.linspace(low, high if high > low else low + 1, _BINS + 1)
-    )
+    edges = np.arange(low, high + 2) - 0.5 if unit else np.linspace(low, high if high > low else low + 1, _BINS + 1)
     left, width = edges[0], edges[-1] - edges[0]
     counts = np.histogram(values, edges)[0]
     heights = counts / max(1, counts.max())
@@ -148,9 +142,7 @@ def _levels(
         for level in shown
         if shares[level]
     ]
-    caption = (
-        " → ".join(f"{shares[level]:.0%}" for level in chosen) + " of the rows" if column is not None else ""
-    )
+    caption = " → ".join(f"{shares[level]:.0%}" for level in chosen) + " of the rows" if column is not None else ""
     if len(shown) < len(shares):
         caption += f"{' · ' * bool(caption)}{len(shown)} of {len(shares)} levels drawn"
     return Lane(
@@ -230,9 +222,7 @@ def _draw(ax: Axes, lane: Lane, y: float) -> None:
     from matplotlib.patheffects import withStroke  # noqa: PLC0415 - matplotlib is optional
 
     for left, right, height in lane.bars:
-        ax.add_patch(
-            Rectangle((left, y), right - left, 0.56 * height, color=_FAINT, alpha=0.28, lw=0, zorder=1)
-        )
+        ax.add_patch(Rectangle((left, y), right - left, 0.56 * height, color=_FAINT, alpha=0.28, lw=0, zorder=1))
     ax.plot([0, 1], [y, y], color=_FAINT, lw=0.8, zorder=2, solid_capstyle="butt")
     if lane.band is not None:
         ax.plot(lane.band, [y, y], color=_THEN, lw=9, alpha=0.22, zorder=3, solid_capstyle="round")

@@ -126,9 +126,12 @@ class Problem:
                 continue
             if not isinstance(feature, Numeric):
                 table = costs.level_costs(self.query.schema, j, self.query.factual)
-                if j in self.x.used() or not self.query.factual[self.query.schema.slice(j)][
-                    self.box.allowed[self.query.schema.slice(j)]
-                ].any():
+                if (
+                    j in self.x.used()
+                    or not self.query.factual[self.query.schema.slice(j)][
+                        self.box.allowed[self.query.schema.slice(j)]
+                    ].any()
+                ):
                     self.mip.minimise(self.x.level_table(j, table))
             else:
                 self._minimise_numeric(j, costs)

@@ -247,11 +247,7 @@ class Explanations(Sequence[Outcome]):
 
     def changes(self) -> pd.DataFrame:
         """Return all changes: row, counterfactual, feature, from, to."""
-        parts = [
-            o.explanation.changes().assign(row=o.index)
-            for o in self.outcomes
-            if o.explanation is not None
-        ]
+        parts = [o.explanation.changes().assign(row=o.index) for o in self.outcomes if o.explanation is not None]
         if not parts:
             return pd.DataFrame(columns=["row", "counterfactual", "feature", "from", "to"])
         return pd.concat(parts, ignore_index=True)[["row", "counterfactual", "feature", "from", "to"]]

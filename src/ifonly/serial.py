@@ -108,8 +108,7 @@ def _answer_to_dict(answer: Counterfactual) -> dict[str, Any]:
     certificate = answer.certificate
     return {
         "changes": [
-            {"feature": c.feature, "before": _plain(c.before), "after": _plain(c.after)}
-            for c in answer.changes
+            {"feature": c.feature, "before": _plain(c.before), "after": _plain(c.after)} for c in answer.changes
         ],
         "prediction": _plain(answer.prediction),
         "score": _number(answer.score),
@@ -169,14 +168,10 @@ def _feature_to_dict(feature: Feature) -> dict[str, Any]:
 def _feature_from_dict(data: Mapping[str, Any]) -> Feature:
     kind = _KINDS.get(data["kind"])
     if kind is None:
-        raise SchemaError(
-            f"Unknown kind {data['kind']!r} of feature {data['name']!r}; known: {', '.join(_KINDS)}."
-        )
+        raise SchemaError(f"Unknown kind {data['kind']!r} of feature {data['name']!r}; known: {', '.join(_KINDS)}.")
     common = {"label": data["label"], "dtype": _dtype_from_json(data["dtype"])}
     if issubclass(kind, Numeric):
-        return kind(
-            data["name"], _float(data["lower"]), _float(data["upper"]), precision=data["precision"], **common
-        )
+        return kind(data["name"], _float(data["lower"]), _float(data["upper"]), precision=data["precision"], **common)
     return kind(data["name"], tuple(_value(v) for v in data["levels"]), **common)
 
 

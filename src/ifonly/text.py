@@ -146,9 +146,7 @@ def outcome(explanation: Explanation, answer: Counterfactual) -> tuple[str, str]
     labels = format_value(explanation.prediction), format_value(answer.prediction)
     scores = _scores(explanation.score, answer.score)
     name = "" if explanation.score_name == "probability" else f"{explanation.score_name} "
-    now, then = (
-        f"{label} ({name}{score})" if score else label for label, score in zip(labels, scores, strict=True)
-    )
+    now, then = (f"{label} ({name}{score})" if score else label for label, score in zip(labels, scores, strict=True))
     return now, then
 
 
@@ -223,10 +221,7 @@ def render(explanation: Explanation) -> str:
 
 def _table(explanation: Explanation, answer: Counterfactual) -> list[tuple[str, str, str]]:
     schema = explanation.schema
-    return [
-        (schema.label(c.feature), *format_change(c.before, c.after, schema[c.feature]))
-        for c in answer.changes
-    ]
+    return [(schema.label(c.feature), *format_change(c.before, c.after, schema[c.feature])) for c in answer.changes]
 
 
 def _widths(lines: Iterable[tuple[str, str, str]]) -> tuple[int, int]:
@@ -281,9 +276,7 @@ def render_batch(explanations: Explanations) -> str:
     for status, count in counts.most_common():
         lines.append(f"  {count:>{width}} {status.replace('_', ' ')}{_reason(explanations, status)}")
     changed = Counter(
-        label
-        for e in found
-        for label in {e.schema.label(change.feature): None for c in e for change in c.changes}
+        label for e in found for label in {e.schema.label(change.feature): None for c in e for change in c.changes}
     )
     if changed:
         most = ", ".join(f"{label} ({count})" for label, count in changed.most_common(_MOST_FEATURES))

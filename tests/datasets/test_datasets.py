@@ -101,9 +101,7 @@ class TestShipped:
         numbers = data.frame.select_dtypes("number")
         assert set(map(str, numbers.dtypes)) == {"int64"}
         categories = data.frame.drop(columns=numbers.columns)
-        assert all(
-            isinstance(dtype, pd.CategoricalDtype) and not dtype.ordered for dtype in categories.dtypes
-        )
+        assert all(isinstance(dtype, pd.CategoricalDtype) and not dtype.ordered for dtype in categories.dtypes)
 
     def test_german_credit_levels_go_from_low_to_high(self) -> None:
         data = german_credit()
@@ -127,9 +125,7 @@ class TestShipped:
         assert data.target.value_counts().to_dict() == {"absent": 150, "present": 120}
         assert data.wanted == "absent"
         assert kinds(data) == {"integer": 4, "numeric": 1, "categorical": 5, "binary": 3}
-        assert data.frame.dtypes[["age", "trestbps", "chol", "thalach"]].map(str).unique().tolist() == [
-            "int64"
-        ]
+        assert data.frame.dtypes[["age", "trestbps", "chol", "thalach"]].map(str).unique().tolist() == ["int64"]
         oldpeak = data.schema["oldpeak"]
         assert isinstance(oldpeak, Numeric)
         assert oldpeak.precision == 1
@@ -253,9 +249,7 @@ class TestFolder:
         assert "Put the right file there" in str(caught.value)
 
     def test_an_unknown_part(self, folder: Path) -> None:
-        with pytest.raises(
-            ValueError, match=r"'part' parameter of heloc must be 'train' or 'test'\. Got 'dev'"
-        ):
+        with pytest.raises(ValueError, match=r"'part' parameter of heloc must be 'train' or 'test'\. Got 'dev'"):
             heloc("dev")  # type: ignore[arg-type]
 
     def test_without_the_variable_it_is_the_cache(self, monkeypatch: pytest.MonkeyPatch) -> None:

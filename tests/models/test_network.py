@@ -240,9 +240,7 @@ def test_backward_substitution_is_tighter_than_intervals():
     network = random_network(widths=(16, 16, 16))
     box = narrowed(ROWS[0], 0.05)
     low = high = np.empty(0)
-    for k, (block, (lower, upper)) in enumerate(
-        zip(network.blocks, network.preactivations(box), strict=True)
-    ):
+    for k, (block, (lower, upper)) in enumerate(zip(network.blocks, network.preactivations(box), strict=True)):
         first = Network(SCHEMA, (), block.weights[:, : SCHEMA.width], block.constant).score_bounds(box)
         on_y = block.weights[:, SCHEMA.width :]
         top = first[1] + np.maximum(on_y, 0) @ high + np.minimum(on_y, 0) @ low

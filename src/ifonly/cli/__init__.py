@@ -68,9 +68,7 @@ class _Commands(click.Group):
         **extra: Any,
     ) -> Any:
         """Run a command; see `click.Command.main`."""
-        run: Callable[[], Any] = partial(
-            super().main, args, prog_name, complete_var, standalone_mode=False, **extra
-        )
+        run: Callable[[], Any] = partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
         if not standalone_mode:
             return run()
         self.debug = False
@@ -149,15 +147,9 @@ def main(context: click.Context) -> None:
 @click.option("--n", type=click.IntRange(min=1), default=1, help="How many different answers.")
 @click.option("--time-limit", type=_SECONDS, default=30.0, help="Seconds to search.")
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), help="Folder to keep the files in.")
-@click.option("--study", type=click.Choice(["german", "heart"]), help="Instead: a case study of the paper.")
 @_debug
-def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None, study: str | None) -> None:
-    """Train a model on German Credit and explain a refused applicant; or print a case study of the paper."""
-    if study is not None:
-        from ifonly.cli.study import run as run_study
-
-        run_study(study, time_limit, save)
-        return
+def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None) -> None:
+    """Train a model on German Credit and explain a refused applicant."""
     from ifonly.cli.demo import run
 
     run(name, row, n, time_limit, save)
@@ -167,13 +159,9 @@ def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None
 @click.argument("model", type=_FILE)
 @click.argument("data", type=_FILE)
 @click.option("--row", type=click.IntRange(min=0), help="Position of the row in DATA, counted from 0.")
-@click.option(
-    "--where", multiple=True, metavar="COLUMN=VALUE", help="Or: the one row with this value; repeatable."
-)
+@click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Or: the one row with this value; repeatable.")
 @click.option("--background", type=_FILE, help="The training data, when DATA is not it.")
-@click.option(
-    "--target", metavar="COLUMN", help="Outcome column to leave out, if the model does not name its columns."
-)
+@click.option("--target", metavar="COLUMN", help="Outcome column to leave out, if the model does not name its columns.")
 @click.option("--want", metavar="CLASS", help="The wanted class; of two classes, the other one.")
 @click.option("--probability", type=float, help="The least probability of the wanted class.")
 @click.option("--at-least", type=float, help="For regression: the least wanted prediction.")
@@ -251,9 +239,7 @@ def schema(data: Path, target: str | None, output: Path | None, force: bool) -> 
     from ifonly.schema import Schema
 
     if output is not None and output.exists() and not force:
-        raise click.ClickException(
-            f"{output} is there already, perhaps with your edits. Add --force to write over it."
-        )
+        raise click.ClickException(f"{output} is there already, perhaps with your edits. Add --force to write over it.")
     text = write_policy(Schema.infer(files.without(files.read_table(data), target, data)))
     if output is None:
         click.echo(text, nl=False)
@@ -289,9 +275,7 @@ def bench(name: ModelName, rows: int, changes: int, time_limit: float, solver: s
     from ifonly.bench import benchmark
 
     with show.Counter(show.console(err=True), "Explaining") as count:
-        found = benchmark(
-            rows, model=name, solver=solver, at_most=changes, time_limit=time_limit, on_answer=count
-        )
+        found = benchmark(rows, model=name, solver=solver, at_most=changes, time_limit=time_limit, on_answer=count)
     answered = found.answered()
     proven = sum(timing.status == "optimal" for timing in answered)
     click.echo(

@@ -41,9 +41,7 @@ def run(name: ModelName, row: int, n: int, time_limit: float, save: Path | None)
     show.done(f"House policy: {fixed} stay as they are; age may only go up")
     explainer = Explainer(model, X, schema=credit.schema, criteria=house)
     with show.Progress(show.console()) as progress:
-        answer = explainer.explain(
-            applicant, want=credit.wanted, n=n, time_limit=time_limit, on_event=progress
-        )
+        answer = explainer.explain(applicant, want=credit.wanted, n=n, time_limit=time_limit, on_event=progress)
     show.done(f"Searched: {progress.summary()}")
     click.echo()
     show.answer(str(answer))
@@ -59,9 +57,7 @@ def _trained(name: ModelName, credit: Dataset) -> Any:
     with show.Live(show.console(), f"Training a {_KINDS[name]}"):
         model = credit_model(name, credit.frame[seen], credit.target[seen])
         right = model.score(credit.frame[held], credit.target[held])
-    show.done(
-        f"A {_KINDS[name]}, trained on {sum(seen)}, is right about {right:.0%} of the other {sum(held)}"
-    )
+    show.done(f"A {_KINDS[name]}, trained on {sum(seen)}, is right about {right:.0%} of the other {sum(held)}")
     return model
 
 

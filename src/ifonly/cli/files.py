@@ -40,9 +40,7 @@ def read_table(path: Path) -> pd.DataFrame:
     suffix = Path(path.stem).suffix if path.suffix in (".gz", ".zip", ".xz", ".bz2", ".zst") else path.suffix
     read = kinds.get(suffix.lower())
     if read is None:
-        raise click.ClickException(
-            f"{path} is no table that can be read: its name must end in {', '.join(kinds)}."
-        )
+        raise click.ClickException(f"{path} is no table that can be read: its name must end in {', '.join(kinds)}.")
     try:
         return read(path)
     except (ValueError, OSError) as error:
@@ -126,17 +124,13 @@ def load_model(path: Path, *, trust: bool) -> Any:
     if _is_skops(path):
         return _load_skops(path, trust)
     if not trust:
-        raise click.ClickException(
-            f"{path} is not a skops file. If it is a pickle or joblib file: {_WHY_REFUSED}"
-        )
+        raise click.ClickException(f"{path} is not a skops file. If it is a pickle or joblib file: {_WHY_REFUSED}")
     import joblib
 
     try:
         return joblib.load(path)
     except Exception as error:  # unpickling can raise anything
-        raise click.ClickException(
-            f"{path} cannot be opened as a model: {type(error).__name__}: {error}"
-        ) from error
+        raise click.ClickException(f"{path} cannot be opened as a model: {type(error).__name__}: {error}") from error
 
 
 def _is_skops(path: Path) -> bool:
@@ -154,9 +148,7 @@ def _load_skops(path: Path, trust: bool) -> Any:
         if not unknown or trust:
             return skops.io.load(path, trusted=unknown)
     except Exception as error:  # a damaged file, or a type whose module is not installed here
-        raise click.ClickException(
-            f"{path} cannot be opened as a model: {type(error).__name__}: {error}"
-        ) from error
+        raise click.ClickException(f"{path} cannot be opened as a model: {type(error).__name__}: {error}") from error
     raise click.ClickException(
         f"{path} holds types that skops does not trust by itself: {', '.join(unknown)}. A file made to do harm could "
         "use them. If you made it yourself, or know who did, add --trust."

@@ -196,9 +196,7 @@ class Progress(Live):
         if isinstance(event, Built):
             self.size = f"{event.columns:,} columns, {event.rows:,} rows"
         elif isinstance(event, Incumbent):
-            if (
-                event.bound > self.best
-            ):  # a bound above the best answer belongs to the search for a further one
+            if event.bound > self.best:  # a bound above the best answer belongs to the search for a further one
                 self.best, self.bound = inf, -inf
             self.found += event.objective < self.best
             self.best, self.bound = min(self.best, event.objective), max(self.bound, event.bound)
@@ -212,8 +210,6 @@ class Progress(Live):
         if self.found:
             parts.append(f"{self.found} answers, each better" if self.found > 1 else "1 answer")
         parts += [
-            f"{name} {value:.4g}"
-            for name, value in (("best", self.best), ("bound", self.bound))
-            if isfinite(value)
+            f"{name} {value:.4g}" for name, value in (("best", self.best), ("bound", self.bound)) if isfinite(value)
         ]
         return " · ".join(parts) or "no program had to be built"

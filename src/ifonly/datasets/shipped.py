@@ -45,9 +45,7 @@ _GERMAN_CREDIT = Recipe(
             ),
         ),
         "credit_amount": Column("Credit amount (DM)"),
-        "savings_status": Column(
-            "Savings (DM)", ("no known savings", "<100", "100<=X<500", "500<=X<1000", ">=1000")
-        ),
+        "savings_status": Column("Savings (DM)", ("no known savings", "<100", "100<=X<500", "500<=X<1000", ">=1000")),
         "employment": Column("Employed for (years)", ("unemployed", "<1", "1<=X<4", "4<=X<7", ">=7")),
         "installment_commitment": Column("Instalment rate (% of income)"),
         "personal_status": Column(
@@ -56,9 +54,7 @@ _GERMAN_CREDIT = Recipe(
         ),
         "other_parties": Column("Other debtors", ("none", "co applicant", "guarantor")),
         "residence_since": Column("At this residence for (years)"),
-        "property_magnitude": Column(
-            "Property", ("no known property", "car", "life insurance", "real estate")
-        ),
+        "property_magnitude": Column("Property", ("no known property", "car", "life insurance", "real estate")),
         "age": Column("Age (years)"),
         "other_payment_plans": Column("Other instalment plans", ("none", "stores", "bank")),
         "housing": Column("Housing", ("for free", "rent", "own")),

@@ -36,6 +36,7 @@ def data_folder() -> Path:
     if named:
         return Path(named).expanduser()
     import pooch  # noqa: PLC0415 - loaded only when something is fetched
+
     return Path(pooch.os_cache("ifonly"))
 
 
@@ -56,6 +57,7 @@ def locate(file: str) -> Path:
 
 def _fetch(file: str, folder: Path) -> Path:
     import pooch  # noqa: PLC0415 - loaded only when something is fetched
+
     url = PUBLIC_HOME + file
     try:
         return Path(pooch.retrieve(url, known_hash=f"sha256:{SHA256[file]}", fname=file, path=folder))

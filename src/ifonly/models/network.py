@@ -50,15 +50,11 @@ class Signal:
     def scaled(self, factor: npt.ArrayLike, shift: npt.ArrayLike = 0.0) -> Signal:
         """Return ``factor * signal + shift``, entry by entry."""
         f = np.broadcast_to(np.asarray(factor, dtype=np.float64).reshape(-1), (self.size,))
-        return Signal(
-            f[:, None] * self.weights, f * self.constant + np.asarray(shift, np.float64).reshape(-1)
-        )
+        return Signal(f[:, None] * self.weights, f * self.constant + np.asarray(shift, np.float64).reshape(-1))
 
     def __add__(self, other: Signal) -> Signal:
         width = max(self.weights.shape[1], other.weights.shape[1])
-        return Signal(
-            _wide(self.weights, width) + _wide(other.weights, width), self.constant + other.constant
-        )
+        return Signal(_wide(self.weights, width) + _wide(other.weights, width), self.constant + other.constant)
 
     def pick(self, entries: npt.ArrayLike) -> Signal:
         """Return some of the entries."""
@@ -302,9 +298,7 @@ class _Writer:
             np.concatenate([h.constant, factor * sums.constant]),
         )
 
-    def _split(
-        self, sums: _Sums, units: IntArray, lower: FloatArray, upper: FloatArray
-    ) -> tuple[IntArray, IntArray]:
+    def _split(self, sums: _Sums, units: IntArray, lower: FloatArray, upper: FloatArray) -> tuple[IntArray, IntArray]:
         """Add ``s = p - n`` with only one of the two above 0, for the undecided units of a block."""
         k = len(units)
         self._written += 1

@@ -101,9 +101,7 @@ class _Points:
         if budget is not None and start:
             # An unaffordable budget is raised to the least cost: the bound is then loose, never wrong.
             total = max(budget.total, float(np.minimum.reduceat(cost, start).sum()))
-        return cls(
-            np.array(entry, dtype=np.int64), np.array(value), np.array(cost), np.array(start, np.int64), total
-        )
+        return cls(np.array(entry, dtype=np.int64), np.array(value), np.array(cost), np.array(start, np.int64), total)
 
     def largest(self, weights: FloatArray) -> FloatArray:
         """Return, per row, an upper bound of ``weights @ u``; exact without a budget."""
@@ -130,12 +128,8 @@ class _Points:
             value, slope = self._dual(gain, at, total)
             best = np.minimum(best, value)
             on_left = slope < 0
-            left, low, falls = (
-                np.where(on_left, a, b) for a, b in ((at, left), (value, low), (slope, falls))
-            )
-            right, high, rises = (
-                np.where(on_left, b, a) for a, b in ((at, right), (value, high), (slope, rises))
-            )
+            left, low, falls = (np.where(on_left, a, b) for a, b in ((at, left), (value, low), (slope, falls)))
+            right, high, rises = (np.where(on_left, b, a) for a, b in ((at, right), (value, high), (slope, rises)))
         return best
 
     def _dual(self, gain: FloatArray, price: FloatArray, total: float) -> Bounds:
@@ -219,9 +213,7 @@ def preactivations(
         if k < len(known):
             lower, upper = np.maximum(lower, known[k][0]), np.minimum(upper, known[k][1])
         found.append((lower, upper))
-        ends = np.stack(
-            [block.activate(lower), block.activate(upper), block.activate(np.clip(0.0, lower, upper))]
-        )
+        ends = np.stack([block.activate(lower), block.activate(upper), block.activate(np.clip(0.0, lower, upper))])
         low, high = np.concatenate([low, ends.min(axis=0)]), np.concatenate([high, ends.max(axis=0)])
         size = np.concatenate([size, total * np.maximum(1.0, np.abs(block.slope))])
     return found
@@ -271,9 +263,7 @@ def _backward(
     return points.largest(weights) + constant
 
 
-def _lines(
-    slope: FloatArray, lower: FloatArray, upper: FloatArray, *, flat: bool = False
-) -> tuple[Bounds, Bounds]:
+def _lines(slope: FloatArray, lower: FloatArray, upper: FloatArray, *, flat: bool = False) -> tuple[Bounds, Bounds]:
     """Return (slope, intercept) of a line below and a line above ``rho`` on ``[lower, upper]``.
 
     For ``slope <= 1`` the function is convex: the chord lies above it, and any line through 0 with a slope between

@@ -90,7 +90,7 @@ class TreeScan:
         schema, table = self.trees.schema, self.leaves
         if not isinstance(schema.features[j], Numeric):
             allowed = np.asarray(table.levels[leaves, schema.slice(j)])
-            known = parts.any(axis=1)
+            known: BoolArray = np.asarray(parts.any(axis=1))
             code = parts.argmax(axis=1)
             absent = np.asarray(table.when_missing[leaves, j]).reshape(1, -1)
             return np.asarray(np.where(known[:, None], allowed[:, code].T, absent))

@@ -66,9 +66,7 @@ class Policy:
             labels={name: f.label for name, f in said if f.label is not None},
             numeric=[name for name, f in said if f.kind == "numeric" != found[name].kind],
             integer=[name for name, f in said if f.kind == "integer" != found[name].kind],
-            categorical=[
-                name for name, f in said if f.kind in _LEVELLED and isinstance(found[name], Numeric)
-            ],
+            categorical=[name for name, f in said if f.kind in _LEVELLED and isinstance(found[name], Numeric)],
         )
         return Schema(tuple(_overridden(f, self.features.get(f.name)) for f in inferred.features))
 

@@ -57,9 +57,7 @@ class _Table:
         for key in self.data:
             if key not in known:
                 where = f"in [{self.path}] of the policy" if self.path else "in the policy"
-                raise SchemaError(
-                    f"Unknown key {key!r} {where}.{did_you_mean(key, known)} Known: {', '.join(known)}."
-                )
+                raise SchemaError(f"Unknown key {key!r} {where}.{did_you_mean(key, known)} Known: {', '.join(known)}.")
 
     def where(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path else key
@@ -143,9 +141,7 @@ def _scale(where: str, value: Any) -> str | dict[str, float]:
 
 
 def _pair(where: str, value: Any) -> tuple[float, float]:
-    if not (
-        isinstance(value, list) and len(value) == 2 and all(_is_number(v) and not isnan(v) for v in value)
-    ):
+    if not (isinstance(value, list) and len(value) == 2 and all(_is_number(v) and not isnan(v) for v in value)):
         raise _wrong(where, "[lowest, highest]", value)
     return value[0], value[1]
 
@@ -243,9 +239,7 @@ def _actionability(top: _Table) -> Sequence[Criterion]:
 def _row(block: _Table) -> LinearRow:
     block.only("weights", "at_least", "at_most")
     block.need("weights", _table)
-    return LinearRow(
-        block.each("weights", _number), block.get("at_least", _number), block.get("at_most", _number)
-    )
+    return LinearRow(block.each("weights", _number), block.get("at_least", _number), block.get("at_most", _number))
 
 
 def _rule(block: _Table) -> Implies:

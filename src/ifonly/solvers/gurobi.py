@@ -24,9 +24,7 @@ class Gurobi:
 
     name: str = "gurobi"
     label: str = "Gurobi"
-    capabilities: frozenset[Capability] = frozenset(
-        {Capability.SQUARES, Capability.INCUMBENT_EVENTS, Capability.START}
-    )
+    capabilities: frozenset[Capability] = frozenset({Capability.SQUARES, Capability.INCUMBENT_EVENTS, Capability.START})
 
     def available(self) -> bool:
         """Whether gurobipy is there; takes no licence."""
@@ -116,7 +114,9 @@ def _answer(model: Any, x: Any, program: MipArrays, pool: list[tuple[float, Floa
     interrupted = ended == codes.INTERRUPTED
     bound = float(model.ObjBound) if model.IsMIP or model.SolCount else -np.inf
     if not model.SolCount:
-        status = Status.OUT_OF_TIME if ended == codes.TIME_LIMIT else Status.INTERRUPTED if interrupted else Status.FAILED
+        status = (
+            Status.OUT_OF_TIME if ended == codes.TIME_LIMIT else Status.INTERRUPTED if interrupted else Status.FAILED
+        )
         return Solution(status, bound=bound, interrupted=interrupted)
     values = np.asarray(x.X, dtype=np.float64)
     objective = program.objective(values)

@@ -176,9 +176,7 @@ def _interruptible(highs: Any) -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
 
 
-def _answer(
-    highs: Any, program: MipArrays, pool: list[tuple[float, FloatArray]], flag: threading.Event
-) -> Solution:
+def _answer(highs: Any, program: MipArrays, pool: list[tuple[float, FloatArray]], flag: threading.Event) -> Solution:
     import highspy  # noqa: PLC0415 - imported only when something is solved
 
     ended = highs.getModelStatus()

@@ -39,8 +39,7 @@ def frame_of(X):
 
 
 CANCER, IRIS, DIABETES = (
-    (frame_of(X), y)
-    for X, y in (load(return_X_y=True) for load in (load_breast_cancer, load_iris, load_diabetes))
+    (frame_of(X), y) for X, y in (load(return_X_y=True) for load in (load_breast_cancer, load_iris, load_diabetes))
 )
 WORDS = np.array(["one", "three", "two"])
 
@@ -80,9 +79,7 @@ def check_regressor(adapter, frame):
     read_model, schema = read(adapter, frame)
     U = rows(schema, frame)
     expected = adapter.predict(schema.decode(U))
-    np.testing.assert_allclose(
-        read_model.form(U)[:, 0], expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max()
-    )
+    np.testing.assert_allclose(read_model.form(U)[:, 0], expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
 def mlp(*layers):
@@ -127,9 +124,7 @@ def test_text_labels_are_read_off_the_graph():
 
 
 REGRESSORS = {
-    "mlp": make_pipeline(
-        RobustScaler(), PCA(6), MLPRegressor(hidden_layer_sizes=(8, 4), max_iter=60, random_state=0)
-    ),
+    "mlp": make_pipeline(RobustScaler(), PCA(6), MLPRegressor(hidden_layer_sizes=(8, 4), max_iter=60, random_state=0)),
     "linear": LinearRegression(),
     "forest": RandomForestRegressor(20, max_depth=4, random_state=0),
     "boosting": GradientBoostingRegressor(n_estimators=20, random_state=0),
@@ -228,9 +223,7 @@ def test_a_network_of_many_operations():
     assert (again.predict(NUMBERS) == adapter.predict(NUMBERS)).all()
 
 
-@pytest.mark.parametrize(
-    ("kind", "outputs"), [("Softmax", 3), ("Sigmoid", 1), ("LogSoftmax", 3), ("Softmax", 2)]
-)
+@pytest.mark.parametrize(("kind", "outputs"), [("Softmax", 3), ("Sigmoid", 1), ("LogSoftmax", 3), ("Softmax", 2)])
 def test_a_last_link_is_recognised(kind, outputs):
     constants = {"W": RNG.normal(size=(2, outputs)), "b": RNG.normal(size=outputs)}
     model = graph([node("Gemm", "x W b", "s"), node(kind, "s")], constants)
@@ -323,9 +316,7 @@ def test_a_module_exported_by_torch():
     torch = pytest.importorskip("torch")
     nn = torch.nn
     torch.manual_seed(0)
-    module = nn.Sequential(
-        nn.Linear(2, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Dropout(), nn.Linear(8, 3)
-    ).eval()
+    module = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Dropout(), nn.Linear(8, 3)).eval()
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -48,9 +48,7 @@ def raw_scores(pipeline, frame):
 @pytest.mark.parametrize("layers", [(16,), (12, 8), (6, 6, 6)])
 @pytest.mark.parametrize("activation", ["relu", "identity"])
 def test_binary_scores_and_classes_are_scikit_learns(layers, activation):
-    model = fitted(
-        MLPClassifier(layers, activation=activation, max_iter=60, random_state=0), NAMES[2 * (CLASS > 0)]
-    )
+    model = fitted(MLPClassifier(layers, activation=activation, max_iter=60, random_state=0), NAMES[2 * (CLASS > 0)])
     read_model, schema = read(model, FRAME)
     U = rows(schema, FRAME)
     frame, scores = schema.decode(U), read_model.form(U)
@@ -76,9 +74,7 @@ def test_values_are_scikit_learns():
     read_model, schema = read(model, FRAME)
     U = rows(schema, FRAME)
     assert read_model.rule == "value"
-    np.testing.assert_allclose(
-        read_model.form(U)[:, 0], model.predict(schema.decode(U)), rtol=1e-9, atol=1e-9
-    )
+    np.testing.assert_allclose(read_model.form(U)[:, 0], model.predict(schema.decode(U)), rtol=1e-9, atol=1e-9)
 
 
 def test_a_tie_goes_to_the_earlier_class():
@@ -112,16 +108,12 @@ def test_a_bare_network_without_a_pipeline_is_read():
 @pytest.mark.parametrize("activation", ["tanh", "logistic"])
 def test_smooth_activations_are_refused_by_name(activation):
     model = fitted(MLPClassifier((4,), activation=activation, max_iter=5, random_state=0), CLASS > 0)
-    with pytest.raises(
-        UnsupportedModel, match=rf"Step 'net': MLPClassifier .*{activation}.*activation='relu'"
-    ):
+    with pytest.raises(UnsupportedModel, match=rf"Step 'net': MLPClassifier .*{activation}.*activation='relu'"):
         read(model, FRAME)
 
 
 def test_several_labels_at_once_are_refused():
-    model = fitted(
-        MLPClassifier((4,), max_iter=5, random_state=0), np.column_stack([CLASS > 0, CLASS > 1]).astype(int)
-    )
+    model = fitted(MLPClassifier((4,), max_iter=5, random_state=0), np.column_stack([CLASS > 0, CLASS > 1]).astype(int))
     with pytest.raises(UnsupportedModel, match="one MLPClassifier per label"):
         read(model, FRAME)
 

@@ -147,18 +147,14 @@ def test_values_are_torchs(build):
     read_model, schema = read(adapter, FRAME)
     U = rows(schema, FRAME)
     expected = adapter.predict(schema.decode(U))
-    np.testing.assert_allclose(
-        read_model.form(U)[:, 0], expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max()
-    )
+    np.testing.assert_allclose(read_model.form(U)[:, 0], expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
 def test_a_module_in_double_precision_is_exact():
     adapter = TorchRegressor(settled(Residual(1)).double(), transform=PREPARE, dtype=np.float64)
     read_model, schema = read(adapter, FRAME)
     U = rows(schema, FRAME)
-    np.testing.assert_allclose(
-        read_model.form(U)[:, 0], adapter.predict(schema.decode(U)), rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(read_model.form(U)[:, 0], adapter.predict(schema.decode(U)), rtol=1e-9, atol=1e-12)
 
 
 def test_an_adapter_ends_a_pipeline_and_behaves_like_an_estimator():
@@ -184,9 +180,7 @@ def test_columns_are_chosen_by_name():
     read_model, schema = read(adapter, NUMBERS)
     U = rows(schema, NUMBERS, 500)
     frame = schema.decode(U)
-    np.testing.assert_allclose(
-        read_model.probabilities(read_model.form(U)), adapter.predict_proba(frame), atol=1e-5
-    )
+    np.testing.assert_allclose(read_model.probabilities(read_model.form(U)), adapter.predict_proba(frame), atol=1e-5)
     assert read_model.form.features() == {0, 2}
     assert adapter.takes_frames
     with pytest.raises(SchemaError, match="array without names"):
@@ -201,9 +195,7 @@ def test_a_transform_fitted_on_arrays_is_given_arrays():
     assert not adapter.takes_frames
     read_model, schema = read(adapter, NUMBERS)
     U = rows(schema, NUMBERS, 500)
-    np.testing.assert_allclose(
-        read_model.form(U)[:, 0], adapter.predict(schema.decode(U)), rtol=1e-5, atol=1e-5
-    )
+    np.testing.assert_allclose(read_model.form(U)[:, 0], adapter.predict(schema.decode(U)), rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(adapter.predict(NUMBERS.to_numpy()), adapter.predict(NUMBERS))
 
 
@@ -329,9 +321,7 @@ def test_scores_and_probabilities_are_not_confused():
         read(TorchClassifier(nn.Linear(3, 1), [0, 1], outputs_are="probabilities"), NUMBERS)
     with pytest.raises(UnsupportedModel, match="multilabel"):
         read(
-            TorchClassifier(
-                nn.Sequential(nn.Linear(3, 2), nn.Sigmoid()), [0, 1], outputs_are="probabilities"
-            ),
+            TorchClassifier(nn.Sequential(nn.Linear(3, 2), nn.Sigmoid()), [0, 1], outputs_are="probabilities"),
             NUMBERS,
         )
     with pytest.raises(UnsupportedModel, match="looks like a classifier"):

@@ -262,10 +262,7 @@ def _neg(node: _Node) -> Any:
 @_operation("Clip")
 def _clip(node: _Node) -> Any:
     given = [*node.values[1:], None, None][:2]
-    ends = [
-        node.options.get(name) if v is None else float(v)
-        for name, v in zip(("min", "max"), given, strict=True)
-    ]
+    ends = [node.options.get(name) if v is None else float(v) for name, v in zip(("min", "max"), given, strict=True)]
     return clip(node.network, node.signal, *ends)
 
 
@@ -326,9 +323,7 @@ def _normalizer(node: _Node) -> Any:
     """Probabilities divided by their sum; on anything but probabilities it is not piecewise linear."""
     value = node.values[0]
     if not isinstance(value, (Linked, Ensemble)) or node.options.get("norm", b"MAX") != b"L1":
-        raise ValueError(
-            "it divides each row by its norm, which is not piecewise linear; scale by columns instead"
-        )
+        raise ValueError("it divides each row by its norm, which is not piecewise linear; scale by columns instead")
     if isinstance(value, Linked) and value.link == "sigmoid" and value.signal.size > 1:
         return replace(value, link="normalised")
     return value
@@ -338,9 +333,7 @@ def _normalizer(node: _Node) -> Any:
 def _linear_regressor(node: _Node) -> Any:
     if node.options.get("post_transform", b"NONE") != b"NONE":
         raise ValueError(f"it ends in {node.options['post_transform'].decode()}")
-    rows = np.asarray(node.options["coefficients"], dtype=np.float64).reshape(
-        node.options.get("targets", 1), -1
-    )
+    rows = np.asarray(node.options["coefficients"], dtype=np.float64).reshape(node.options.get("targets", 1), -1)
     return node.signal.affine(rows, np.asarray(node.options.get("intercepts", [0.0]), dtype=np.float64))
 
 

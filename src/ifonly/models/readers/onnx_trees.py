@@ -67,11 +67,7 @@ def read_ensemble(kind: str, options: Mapping[str, Any], value: Any, walk: Any, 
     """Return the outputs of a TreeEnsembleClassifier (a label and scores) or TreeEnsembleRegressor (scores)."""
     prefix = {"TreeEnsembleClassifier": "class", "TreeEnsembleRegressor": "target"}.get(kind)
     after = options.get("post_transform", b"NONE").decode()
-    if (
-        prefix is None
-        or after not in _POST
-        or options.get("aggregate_function", b"SUM") not in (b"SUM", b"AVERAGE")
-    ):
+    if prefix is None or after not in _POST or options.get("aggregate_function", b"SUM") not in (b"SUM", b"AVERAGE"):
         raise UnsupportedModel(
             f"{walk.where}a {kind} node with post_transform={after!r} cannot be read. Supported: "
             "TreeEnsembleClassifier and TreeEnsembleRegressor with sums or averages, and NONE, LOGISTIC or SOFTMAX "
@@ -158,9 +154,7 @@ def _at_most(modes: npt.NDArray[Any], values: FloatArray, double: bool, where: s
     plain = np.array([_TURNED.get(m, m) for m in modes])
     odd = sorted(set(plain) - {"LEAF", "BRANCH_LEQ", "BRANCH_LT"})
     if odd:
-        raise UnsupportedModel(
-            f"{where}a tree of the ONNX graph splits by {odd[0]}. Supported: <=, <, >= and >."
-        )
+        raise UnsupportedModel(f"{where}a tree of the ONNX graph splits by {odd[0]}. Supported: <=, <, >= and >.")
     kind = np.float64 if double else np.float32
     before = np.nextafter(values.astype(kind), kind(-np.inf)).astype(np.float64)
     return np.where(plain == "BRANCH_LT", before, values)
@@ -171,9 +165,7 @@ def _source(value: Any, walk: Any, name: str) -> Source:
     if isinstance(value, Input):
         return value.source
     if not isinstance(value, Signal) or value.weights.shape[1] != walk.source.schema.width:
-        raise UnsupportedModel(
-            f"{walk.where}the trees of the ONNX graph come after a network or other trees."
-        )
+        raise UnsupportedModel(f"{walk.where}the trees of the ONNX graph come after a network or other trees.")
     source: Source = walk.source
     probe, whole = _probe(walk, name), source.evaluate
     columns = tuple(

@@ -163,8 +163,7 @@ def _measured(transformer: Any, source: Source) -> list[Column]:
             owner[k].add(j)
             weights[k, source.schema.slice(j)] = table[:, k]
     return [
-        Column(names[k], frozenset(owner[k]), weights[k], 0.0 if owner[k] else float(base[k]))
-        for k in range(len(base))
+        Column(names[k], frozenset(owner[k]), weights[k], 0.0 if owner[k] else float(base[k])) for k in range(len(base))
     ]
 
 
@@ -185,11 +184,7 @@ def imputer(transformer: Any, source: Source) -> Sequence[Column]:
             "that value into NaN in the data, and let the imputer look for NaN."
         )
     invalid = np.array([s is None or (isinstance(s, float) and np.isnan(s)) for s in transformer.statistics_])
-    kept = [
-        c
-        for c, empty in zip(source.columns, invalid, strict=True)
-        if not empty or transformer.keep_empty_features
-    ]
+    kept = [c for c, empty in zip(source.columns, invalid, strict=True) if not empty or transformer.keep_empty_features]
     indicator = transformer.indicator_
     flags = 0 if indicator is None else len(indicator.features_)
     zero = [Column(f"missing indicator {k}", frozenset(), np.zeros(source.schema.width)) for k in range(flags)]

@@ -135,9 +135,7 @@ class _Walk:
 
     def _output(self, value: Any) -> Signal | Linked:
         if not isinstance(value, (Signal, Linked)):
-            raise UnsupportedModel(
-                f"{self.where}the module returns {type(value).__name__}, not one tensor of scores."
-            )
+            raise UnsupportedModel(f"{self.where}the module returns {type(value).__name__}, not one tensor of scores.")
         return value
 
     def _lookup(self, item: Any) -> Any:
