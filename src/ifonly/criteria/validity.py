@@ -204,7 +204,7 @@ class Goal(Demand):
             return probabilities[:, self.index]
         if self.read.rule == "sign":
             return scores[:, 0] - self.read.threshold if self.index == 1 else self.read.threshold - scores[:, 0]
-        return scores[:, self.index] - np.delete(scores, self.index, axis=1).max(axis=1)
+        return np.asarray(scores[:, self.index] - np.delete(scores, self.index, axis=1).max(axis=1))
 
     # -- loosening ----------------------------------------------------------------------------------------------
     def excess(self, problem: Problem) -> Affine | None:
