@@ -18,7 +18,7 @@ from benchmarks.peers.client import Died, Hung, Worker
 from benchmarks.peers.encoding import Encoding
 from benchmarks.peers.environments import Environment, EnvironmentFailed
 from benchmarks.speed import bars, growth, plot, records, table
-from benchmarks.speed.methods import METHODS, Unsupported, open_session
+from benchmarks.speed.methods import METHODS, Reply, Unsupported, open_session
 from benchmarks.speed.problems import PROBLEMS, QUICK, Case, Kind, Problem, Table, forest, german, prepare
 from benchmarks.speed.run import Settings, explain_rows, run
 
@@ -207,6 +207,23 @@ def test_run_writes_and_resumes(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(both.iloc[:2], first, check_dtype=False)
 
 
+def test_a_hopeless_peer_is_given_up_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        def explain(self, row: int, seconds: float) -> Reply:
+            return Reply("out of time", seconds)
+
+        def close(self) -> None:
+            pass
+
+    case = prepare(Problem("mixed", mixed, lambda: estimator("forest"), "forest"), 5)
+    monkeypatch.setattr("benchmarks.speed.run.open_session", lambda *_, **__: Slow())
+    rows = [int(r) for r in case.factuals]
+    asked = {m: [r.status for r in explain_rows(case, m, rows, Settings(give_up=2))] for m in ("ifonly", "nice")}
+    assert asked["ifonly"] == ["out of time"] * 5
+    assert asked["nice"] == ["out of time"] * 2 + ["given up"] * 3
+    assert [r.factual for r in explain_rows(case, "nice", rows, Settings(give_up=2))] == rows
+
+
 def fake_results(factor: float = 100.0) -> pd.DataFrame:
     """Every problem by every method: ours takes 4 ms, the others `factor` times as long."""
     lines = []
@@ -246,8 +263,8 @@ def test_table_of_a_fake_run(tmp_path: Path) -> None:
     table.write(summary, tmp_path)
     text = (tmp_path / "table.md").read_text()
     assert text.count("### ") == len(PROBLEMS)
-    assert "| ifonly | 4.6 ms | 5.1 ms | 5.2 ms | 100% | 100% | 1.000, 1.000 |  |" in text
-    assert "| nobody | | | | | | | unsupported |" in text
+    assert "| ifonly | 4.6 ms | 5.1 ms | 5.2 ms |  | 100% | 100% | 1.000, 1.000 |  |" in text
+    assert "| nobody | | | | | | | | unsupported |" in text
     assert len(pd.read_csv(tmp_path / "table.csv")) == len(summary)
 
 

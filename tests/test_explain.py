@@ -135,6 +135,44 @@ def test_declared_precision_is_kept_by_solving_not_by_rounding() -> None:
         assert model.predict(answer.frame())[0] != model.predict(X.iloc[[i]])[0]
 
 
+@pytest.mark.parametrize("magnitude", [1e-7, 1e9])
+@pytest.mark.parametrize(
+    "criteria",
+    [
+        [Proximity("l1"), Sparsity(at_most=2)],
+        [Proximity("l1"), Sparsity(price=0.3)],
+        [Proximity("l2"), Sparsity(at_most=2)],
+        [Proximity("linf")],
+    ],
+    ids=repr,
+)
+def test_units_do_not_matter(criteria: list[Any], magnitude: float) -> None:
+    # The distance is in shares of the range, so money in billions must cost what it costs in units.
+    rng = np.random.default_rng(5)
+    base = pd.DataFrame(rng.uniform(1, 2, (60, 3)), columns=list("abc"))
+    y = base.sum(axis=1) > 4.5
+    costs = []
+    for scale in (1.0, magnitude):
+        X = base * scale
+        model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+        answer = Explainer(model, X, criteria=criteria, solver="highs").explain(X.iloc[[0]])
+        assert model.predict(answer.frame())[0] != model.predict(X.iloc[[0]])[0]
+        assert answer.status == "optimal"
+        costs.append(answer[0].certificate.objective)
+    assert costs[1] == pytest.approx(costs[0], abs=1e-5)
+
+
+def test_whole_numbers_in_billions() -> None:
+    rng = np.random.default_rng(6)
+    X = pd.DataFrame(rng.integers(0, 2_000_000_000, (60, 3)), columns=list("abc"))
+    y = X.sum(axis=1) > 3_000_000_000
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    answer = Explainer(model, X, criteria=[Proximity("l1"), Sparsity(at_most=2)]).explain(X.iloc[[0]])
+    assert answer.status == "optimal"
+    assert answer.frame().dtypes.eq("int64").all()
+    assert model.predict(answer.frame())[0] != model.predict(X.iloc[[0]])[0]
+
+
 def test_the_factual_keeps_its_index_and_prediction(explainer: Explainer) -> None:
     answer = explainer.explain(pd.DataFrame([NOW], index=["applicant 7"]), want="good")
     assert answer.factual.index.tolist() == ["applicant 7"]
@@ -223,15 +261,18 @@ def test_out_of_time_is_told_with_what_was_proven() -> None:
     assert caught.value.bound < np.inf
 
 
-def test_an_answer_that_is_not_proven_is_returned_with_a_warning() -> None:
+def test_what_was_found_in_time_is_returned_with_a_warning() -> None:
     explainer, row, target = hard()
-    with pytest.warns(NotProvenOptimal, match=r"valid but not proven optimal: gap .* Give it a longer time_limit"):
-        answer = explainer.explain(row, want=target, time_limit=1.0)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            answer = explainer.explain(row, want=target, time_limit=2.0)
+        except OutOfTime:  # on a slow machine that may be nothing
+            return
     certificate = answer[0].certificate
-    assert answer.status == "feasible"
-    assert not certificate.proven
-    assert certificate.bound < certificate.objective
-    assert certificate.gap > 0
+    assert answer.status == ("optimal" if certificate.proven else "feasible")
+    assert [w.category for w in heard] == ([] if certificate.proven else [NotProvenOptimal])
+    assert certificate.bound <= certificate.objective
     value = explainer.model.estimator.predict(answer.frame())[0]
     assert target.at_least <= value <= target.at_most
 
@@ -251,12 +292,13 @@ class Interrupting:
 def test_ctrl_c_returns_the_best_verified_point() -> None:
     explainer, row, target = hard()
     hook = Interrupting(Incumbent)
-    with pytest.warns(NotProvenOptimal):
-        answer = explainer.explain(row, want=target, time_limit=60.0, n=3, on_event=hook)
+    with pytest.warns(NotProvenOptimal, match=r"valid but not proven optimal: gap .* Give it a longer time_limit"):
+        answer = explainer.explain(row, want=target, time_limit=600.0, n=3, on_event=hook)
     assert hook.pressed
     assert answer.status == "feasible"
     assert len(answer) == 1  # it does not go on to look for more
-    assert answer.seconds < 50
+    assert not answer[0].certificate.proven
+    assert answer[0].certificate.bound < answer[0].certificate.objective
     value = explainer.model.estimator.predict(answer.frame())[0]
     assert target.at_least <= value <= target.at_most
 
@@ -265,7 +307,7 @@ def test_ctrl_c_with_nothing_found_is_ctrl_c() -> None:
     explainer, row, target = hard()
     narrow = replace(target, at_most=target.at_least)
     with pytest.raises(KeyboardInterrupt):
-        explainer.explain(row, want=narrow, time_limit=60.0, on_event=Interrupting(Built))
+        explainer.explain(row, want=narrow, time_limit=600.0, on_event=Interrupting(Built))
 
 
 def test_ctrl_c_during_a_second_answer_keeps_the_first(explainer: Explainer) -> None:

@@ -329,7 +329,7 @@ def test_optimum_is_that_of_enumeration(norm: str, seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FactualViolatesDemand)
         try:
-            answer = explainer.explain(case.factual, want=case.target)
+            answer = explainer.explain(case.factual, want=case.target, time_limit=600.0)
         except Infeasible:
             assert best == np.inf, f"called impossible, but {best} is possible: {case}"
             return

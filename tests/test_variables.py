@@ -128,6 +128,35 @@ def test_deviation_of_a_fixed_value_is_a_constant(value: float) -> None:
     assert x.deviation(REAL).constant == 0.25
 
 
+@pytest.mark.parametrize(("low", "high", "hat"), [(-5e9, 5e9, 1e9 + 0.25), (1e9, 1e9 + 8, 1e9 + 1), (0.0, 1e-8, 3e-9)])
+def test_extreme_numbers_are_counted_from_the_factual_in_a_unit_of_their_own(
+    low: float, high: float, hat: float
+) -> None:
+    schema = Schema((Numeric("x", low, high),))
+    factual = np.array([hat])
+    for value in (low, high, hat, low + 0.75 * (high - low)):
+        x = Variables(Mip(), Box.of(schema, factual), factual, {}, (0,))
+        d, z = x.deviation(0), x.changed(0)
+        x.mip.row(x.raw(0), value, value)
+        v = solved(x, d * (1.0 / (high - low)) + z)
+        assert v is not None
+        assert np.abs(v).max() <= 4.0  # the solver sees numbers near one
+        assert x.raw(0).value(v) == pytest.approx(value, abs=1e-7 * (high - low))
+        assert d.value(v) == pytest.approx(abs(value - hat), abs=1e-7 * (high - low))
+        assert round(z.value(v)) == (value != hat)
+        assert x.point(v)[0] == pytest.approx(value, abs=1e-7 * (high - low))
+
+
+def test_a_grid_too_fine_for_integrality_is_met_on_the_way_back() -> None:
+    schema = Schema((Integer("n", 0.0, 3e9),))
+    factual = np.array([1e9])
+    x = Variables(Mip(), Box.of(schema, factual), factual, {}, (0,))
+    x.mip.row(x.raw(0), lower=2e9 + 0.4)
+    v = solved(x, x.raw(0))
+    assert not x.mip.arrays().integer.any()
+    assert float(x.point(v)[0]).is_integer()
+
+
 # -- categorical features ---------------------------------------------------------------------------------------------
 def test_levels_are_exactly_one() -> None:
     x = variables()

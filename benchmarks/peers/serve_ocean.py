@@ -18,6 +18,8 @@ from ocean.abc import Mapper
 from ocean.feature import Feature
 from serve import Answer, FloatArray, Task, serve
 
+_ROOM = 1e-6
+
 
 class Ocean:
     """The explainer on the scaled forest."""
@@ -30,11 +32,12 @@ class Ocean:
         self.low, self.span = np.zeros(task.encoding.width), np.ones(task.encoding.width)
         for column, field in self.numbers.items():
             self.low[column], self.span[column] = field.low, field.span
-        self.cuts: dict[int, set[float]] = {c: set() for c in self.numbers}
+        # Per column: where a cut is on the scaled feature -> where it is on the raw one.
+        self.cuts: dict[int, dict[float, float]] = {c: {} for c in self.numbers}
         scale = self._scaled_xgboost if self.strict else self._scaled_forest
         self.forest = scale(task.estimator)
-        self.sorted = {c: np.sort(np.array(list(cuts))) for c, cuts in self.cuts.items()}
-        self.explainer = ConstraintProgrammingExplainer(self.forest, mapper=self._mapper())
+        self.mapper = self._mapper()
+        self.explainer = ConstraintProgrammingExplainer(self.forest, mapper=self.mapper)
 
     # -- scaling ------------------------------------------------------------------------------------------------
     def _scaled(self, rows: FloatArray) -> FloatArray:
@@ -43,17 +46,18 @@ class Ocean:
         shift[list(self.numbers)] = 0.5
         return (rows - self.low) / self.span - shift
 
-    def _cut(self, column: int, threshold: float) -> float:
-        """Return an equivalent threshold ``x <= t``, between whole numbers for a whole-numbered feature."""
-        if self.numbers[column].kind == "integer":
-            return float(np.ceil(threshold) - 0.5 if self.strict else np.floor(threshold) + 0.5)
-        below = np.nextafter(np.float32(threshold), np.float32(-np.inf), dtype=np.float32)
-        return float(below) if self.strict else threshold
-
     def _move(self, column: int, threshold: float) -> float:
-        cut = self._cut(column, threshold)
-        self.cuts[column].add(cut)
-        return float((cut - self.low[column]) / self.span[column] - 0.5)
+        """Return an equivalent threshold ``x <= t`` on the scaled feature, and remember it in raw units."""
+        cut, room = threshold, 0.0
+        if self.numbers[column].kind == "integer":
+            cut = float(np.ceil(threshold) - 0.5 if self.strict else np.floor(threshold) + 0.5)
+        elif self.strict:
+            cut = float(np.nextafter(np.float32(threshold), np.float32(-np.inf), dtype=np.float32))
+            # Scaled splits are stored as 32-bit floats: next to a value of the data, they need a little room.
+            room = _ROOM
+        level = float((cut - self.low[column]) / self.span[column] - 0.5 - room)
+        self.cuts[column][level] = cut
+        return level
 
     def _scaled_forest(self, forest: Any) -> Any:
         forest = copy.deepcopy(forest)
@@ -99,9 +103,22 @@ class Ocean:
 
     # -- asking -------------------------------------------------------------------------------------------------
     def predict(self, rows: FloatArray) -> list[int]:
-        """Return the class of the scaled forest."""
-        scaled = self._scaled(rows)
-        return [int(c) for c in np.argmax(self.forest.predict_proba(scaled), axis=1)]
+        """Return the class by the trees as OCEAN has read them, which it compares in double precision."""
+        return [int(np.argmax(self._scores(row))) for row in self._scaled(rows)]
+
+    def _scores(self, row: FloatArray) -> FloatArray:
+        total = np.zeros(2)
+        for tree in self.explainer.trees:
+            node = tree.root
+            while not node.is_leaf:
+                feature = self.mapper[node.feature]
+                one_hot = feature.is_one_hot_encoded
+                column = self.mapper.idx.get(node.feature, node.code) if one_hot else self.mapper.idx.get(node.feature)
+                node = node.left if row[column] <= (0.5 if one_hot else node.threshold) else node.right
+            total += np.ravel(node.value)
+        if self.strict:
+            total[1] += self.explainer._logit[0]
+        return total
 
     def explain(self, row: FloatArray, seconds: float) -> Answer:
         """Solve, and move the answer back."""
@@ -112,20 +129,25 @@ class Ocean:
             return Answer(None, status == "INFEASIBLE", None, status.lower())
         scale = self.explainer._obj_scale
         bound = float(self.explainer.solver.BestObjectiveBound()) / scale
-        return Answer(self._unscaled(row, query, np.asarray(found.x)), status == "OPTIMAL", bound)
+        return Answer(self._unscaled(row, query, found), status == "OPTIMAL", bound)
 
-    def _unscaled(self, row: FloatArray, query: FloatArray, found: FloatArray) -> FloatArray:
-        """Return the point of the answer's cells that is nearest to the factual, in raw units."""
-        out = found.copy()
+    def _unscaled(self, row: FloatArray, query: FloatArray, found: Any) -> FloatArray:
+        """Return the point of the answer's cells that is nearest to the factual, in raw units.
+
+        The cells are read off the solver: the values that OCEAN puts into them are 32-bit floats of scaled features,
+        which can lie beyond the next cut.
+        """
+        out = np.array(found.x, dtype=np.float64)
         for column, field in self.numbers.items():
-            cuts = self.sorted[column]
-            if found[column] == query[column] or not len(cuts):
-                out[column] = row[column]
-                continue
-            scaled = (cuts - self.low[column]) / self.span[column] - 0.5
-            nearest = float(cuts[int(np.argmin(np.abs(scaled - found[column])))])
-            up = found[column] > query[column]
-            out[column] = _beyond(nearest, up=up, whole=field.kind == "integer")
+            levels = np.asarray(self.mapper[f"f{column}"].levels)
+            cell = int(self.explainer.solver.Value(found.vget(column)))
+            own = int(np.searchsorted(levels, query[column], side="left")) - 1
+            out[column] = row[column]
+            if cell != own:
+                up = cell > own
+                edge = float(levels[cell if up else cell + 1])
+                nearest = min(self.cuts[column], key=lambda level: abs(level - edge))
+                out[column] = _beyond(self.cuts[column][nearest], up=up, whole=field.kind == "integer")
         return out
 
 
@@ -133,10 +155,11 @@ def _beyond(cut: float, *, up: bool, whole: bool) -> float:
     """Return the nearest value above a cut, or the nearest that is not above it."""
     if whole:
         return float(np.floor(cut) + up)
-    value = np.float32(cut)
-    if up:
-        return float(value if value > cut else np.nextafter(value, np.float32(np.inf), dtype=np.float32))
-    return float(value if value <= cut else np.nextafter(value, np.float32(-np.inf), dtype=np.float32))
+    near = np.float32(cut)
+    # As plain floats: NumPy would round the cut before it compares.
+    if (float(near) > cut) != up:
+        near = np.nextafter(near, np.float32(np.inf if up else -np.inf), dtype=np.float32)
+    return float(near)
 
 
 if __name__ == "__main__":

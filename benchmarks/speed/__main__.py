@@ -33,6 +33,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="*", choices=METHODS[1:], metavar="NAME", help=f"of {', '.join(METHODS[1:])}")
     parser.add_argument("--factuals", type=int, help="rows per problem (20; growth curves: 5)")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds per answer (60)")
+    parser.add_argument(
+        "--give-up",
+        type=int,
+        default=0,
+        metavar="N",
+        help="record a peer's other rows of a problem as given up when its first N all ran into the limit (never)",
+    )
     parser.add_argument("--solver", default="highs", help="the solver of ours (highs)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to run (all)")
     parser.add_argument("--curves", nargs="+", choices=CURVES, default=list(CURVES), help="which growth curves (all)")
@@ -55,7 +62,8 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     (out / "machine.json").write_text(json.dumps(_machine(), indent=2) + "\n", encoding="utf-8")
     peers = list(METHODS[1:]) if options.peers is None else options.peers
-    settings = Settings(options.factuals or 20, options.time_limit, options.solver, options.cache)
+    limits = (options.time_limit, options.solver, options.cache, options.give_up)
+    settings = Settings(options.factuals or 20, *limits)
     results = out / "results.csv"
     if "answers" in options.parts:
         if not options.resume:
@@ -70,7 +78,7 @@ def main() -> None:
         _warn_if_beaten(found)
     if "growth" in options.parts:
         curves = [CURVES[name] for name in options.curves]
-        few = Settings(options.factuals or 5, options.time_limit, options.solver, options.cache)
+        few = Settings(options.factuals or 5, *limits)
         compared = ["ifonly", *(["treecf"] if "treecf" in peers else [])]
         grown = grow([c.quick() for c in curves] if options.quick else curves, compared, few, out / "growth.csv")
         plot.save(plot.draw_growth(grown), out, "growth")

@@ -72,18 +72,16 @@ class Case:
         for code, field in zip(codes, self.encoding.fields, strict=True):
             dtype = self.table.frame[field.name].dtype
             if field.kind == "category":
-                columns[field.name] = pd.Series([self._levels(field.name)[int(code)]], dtype=dtype)
+                columns[field.name] = pd.Series([_levels(self.table.schema, field.name)[int(code)]], dtype=dtype)
             else:
-                kept = not np.issubdtype(dtype, np.integer) or float(code).is_integer()
+                kept = not pd.api.types.is_integer_dtype(dtype) or float(code).is_integer()
                 columns[field.name] = pd.Series([code], dtype=dtype if kept else np.float64)
         return pd.DataFrame(columns)
 
-    def _levels(self, name: str) -> tuple[Any, ...]:
-        return tuple(self.table.schema[name].levels)
-
     def row_of(self, frame: pd.DataFrame) -> FloatArray:
         """Return a one-row frame as a matrix row."""
-        return _matrix(frame, self.table.schema, self.encoding)[0]
+        row: FloatArray = _matrix(frame, self.table.schema, self.encoding)[0]
+        return row
 
     def check_rows(self) -> FloatArray:
         """Return the rows on which a peer must predict what the model predicts."""
@@ -120,11 +118,17 @@ def encode(schema: Schema) -> Encoding:
     return Encoding(tuple(fields[name] for name in schema.names))
 
 
+def _levels(schema: Schema, name: str) -> tuple[Any, ...]:
+    feature = schema[name]
+    assert not isinstance(feature, Numeric)
+    return tuple(feature.levels)
+
+
 def _matrix(frame: pd.DataFrame, schema: Schema, encoding: Encoding) -> FloatArray:
     codes = np.zeros((len(frame), len(encoding.fields)))
     for j, field in enumerate(encoding.fields):
         if field.kind == "category":
-            position = {level: k for k, level in enumerate(schema[field.name].levels)}
+            position = {level: k for k, level in enumerate(_levels(schema, field.name))}
             codes[:, j] = [position[value] for value in frame[field.name]]
         else:
             codes[:, j] = frame[field.name].to_numpy(dtype=np.float64)

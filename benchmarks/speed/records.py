@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ import pandas as pd
 from benchmarks.speed.methods import Reply
 from benchmarks.speed.problems import Case
 
-__all__ = ["Record", "append", "beaten", "judge", "load", "load_average", "missing"]
+__all__ = ["Record", "append", "beaten", "given_up", "judge", "load", "load_average", "missing"]
 
 _TOLERANCE = 1e-6
 
@@ -62,7 +63,7 @@ class Record:
 
 def judge(case: Case, method: str, row: int, reply: Reply, load: float = np.nan) -> Record:
     """Measure a reply: distance, coherence, and what the model says of the returned row."""
-    common = {
+    common: dict[str, Any] = {
         "problem": case.name,
         "method": method,
         "factual": int(row),
@@ -93,6 +94,11 @@ def judge(case: Case, method: str, row: int, reply: Reply, load: float = np.nan)
 def missing(case: Case, method: str, status: str, note: str) -> Record:
     """Return the line of a method that could not be opened on a case, so that it is not dropped silently."""
     return Record(case.name, method, -1, status, np.nan, note=note.replace("\n", " ")[:300])
+
+
+def given_up(case: Case, method: str, row: int) -> Record:
+    """Return the line of a row that was not tried, because none of the first ones was proven within the limit."""
+    return Record(case.name, method, row, "given up", np.nan)
 
 
 def load_average() -> float:

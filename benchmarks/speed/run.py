@@ -33,12 +33,16 @@ class Settings:
         Which solver ours uses.
     cache
         Where the peers' environments live.
+    give_up
+        After so many rows of a problem, all unproven at the limit, a peer's other rows are recorded as given up;
+        0 means never. Ours is never spared a row.
     """
 
     factuals: int = 20
     seconds: float = 60.0
     solver: str = "highs"
     cache: Path | None = None
+    give_up: int = 0
 
 
 def run(problems: Sequence[Problem], methods: Sequence[str], settings: Settings, path: Path) -> None:
@@ -76,9 +80,14 @@ def explain_rows(case: Case, method: str, rows: Sequence[int], settings: Setting
         return
     try:
         _warm_up(session, method, rows[0])
-        for row in rows:
+        hopeless = 0
+        for done, row in enumerate(rows):
+            if method != OURS and 0 < settings.give_up <= hopeless == done:
+                yield from (records.given_up(case, method, other) for other in rows[done:])
+                return
             load = records.load_average()
             reply = session.explain(row, settings.seconds)
+            hopeless += not reply.proven and reply.seconds >= 0.95 * settings.seconds
             yield records.judge(case, method, row, reply, load)
     finally:
         session.close()

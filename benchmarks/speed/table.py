@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,17 +13,21 @@ from benchmarks.speed.methods import METHODS
 
 __all__ = ["markdown", "shown_seconds", "summarise", "write"]
 
+_SMALL = 1e-6
+
 
 def summarise(records: pd.DataFrame) -> pd.DataFrame:
     """Return one line per problem and method.
 
-    Times include answers that were not found, with the time spent on them. `relative` is the objective of the valid
-    answers divided by the best valid one for the same row, by any method.
+    Times include answers that were not found, with the time spent on them. `cpu` is the median of the processor's time,
+    all threads together. `relative` is the objective of the valid
+    answers divided by the best valid one for the same row, by any method; distances below 1e-6 count as that.
     """
     usable = records[records["valid"] & records["coherent"]]
     best = usable.groupby(["problem", "factual"])["objective"].min().rename("best")
     joined = records.join(best, on=["problem", "factual"])
-    joined["relative"] = np.where(joined["valid"], joined["objective"] / joined["best"], np.nan)
+    ratio = joined["objective"].clip(lower=_SMALL) / joined["best"].clip(lower=_SMALL)
+    joined["relative"] = np.where(joined["valid"], ratio, np.nan)
     lines = [
         _line(str(problem), str(method), part)
         for (problem, method), part in joined.groupby(["problem", "method"], sort=False)
@@ -45,6 +51,7 @@ def _line(problem: str, method: str, part: pd.DataFrame) -> dict[str, object]:
         "median": asked["seconds"].median(),
         "p90": asked["seconds"].quantile(0.9),
         "max": asked["seconds"].max(),
+        "cpu": asked["cpu"].median(),
         "proven": asked["proven"].mean(),
         "valid": asked["valid"].mean(),
         "coherent": asked["coherent"].mean(),
@@ -63,8 +70,8 @@ def shown_seconds(value: float) -> str:
 
 def markdown(table: pd.DataFrame) -> str:
     """Return the table as Markdown, one section per problem."""
-    head = "| method | median | p90 | max | proven | valid | objective / best (median, worst) | |\n"
-    head += "|---|---:|---:|---:|---:|---:|---:|---|\n"
+    head = "| method | median | p90 | max | processor | proven | valid | objective / best (median, worst) | |\n"
+    head += "|---|---:|---:|---:|---:|---:|---:|---:|---|\n"
     parts = []
     for problem, lines in table.groupby("problem", sort=False):
         rows = int(lines["rows"].max())
@@ -72,11 +79,11 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join(parts)
 
 
-def _shown(line: dict[str, object]) -> str:
+def _shown(line: Mapping[Hashable, Any]) -> str:
     values = pd.Series(line)
     if not values["rows"]:
-        return f"| {values['method']} | | | | | | | {values['note']} |\n"
-    times = " | ".join(shown_seconds(float(values[name])) for name in ("median", "p90", "max"))
+        return f"| {values['method']} | | | | | | | | {values['note']} |\n"
+    times = " | ".join(shown_seconds(float(values[name])) for name in ("median", "p90", "max", "cpu"))
     shares = " | ".join(f"{float(values[name]):.0%}" for name in ("proven", "valid"))
     relative = ""
     if not np.isnan(float(values["relative"])):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ifonly.box import Box
 from ifonly.criteria import Criterion, Query
-from ifonly.criteria.diversity import Diversity
+from ifonly.criteria.diversity import Clustered, Diversity
 from ifonly.engine import Found
 from ifonly.errors import NotVerified, OutOfTime
 from ifonly.incumbents import Incumbents
@@ -86,6 +86,8 @@ def answers(asked: Asked, n: int) -> Several:
         return _several([first], n, "")
     if how.how == "incumbents":
         return _met_on_the_way(asked, first, n)
+    if how.how == "clusters":
+        return _one_per_cluster(asked, first, n)
     return _one_by_one(asked, first, how, n)
 
 
@@ -170,6 +172,28 @@ def _moved_on(query: Query, box: Box, distance: float, u: FloatArray) -> Iterato
                 yield row
 
 
+# -- one per cluster -------------------------------------------------------------------------------------------------
+def _one_per_cluster(asked: Asked, first: Answer, n: int) -> Several:
+    """Return the best answer of each cluster, cheapest first; the best of all is the best of its own."""
+    statement = first.statement
+    demand = next(d for d in statement.demands if isinstance(d, Clustered))
+    parts = demand.clusters(statement.query)
+    found, why = [], f"there are {len(parts)} clusters"
+    for part in parts:
+        others = tuple(part if d is demand else d for d in statement.demands)
+        try:
+            found.append(asked.one(replace(statement, demands=others), first=False))
+        except NoMore:
+            why = "the other clusters hold no answer (proven)"
+        except NotVerified:
+            why = "the model itself refuses the answer of another cluster"
+        except (OutOfTime, KeyboardInterrupt):
+            why = "out of time"
+            break
+    found.sort(key=lambda answer: answer.counterfactual.certificate.objective)
+    return _several(found[:n] or [first], n, why)
+
+
 # -- on the way ------------------------------------------------------------------------------------------------------
 def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
     """Return the optimum and the next best of the points that its search met."""
@@ -191,7 +215,7 @@ def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
 
 
 class _Collecting(Incumbents):
-    """The search for incumbents, keeping every point that meets all demands and not only the best."""
+    """The search for incumbents, keeping every point that meets all demands; none ends it by being good enough."""
 
     def __init__(self, reducer: Reducer, box: Box) -> None:
         super().__init__(reducer, box)
@@ -199,6 +223,6 @@ class _Collecting(Incumbents):
 
     def offer(self, u: FloatArray) -> None:
         """Note a point that meets all demands."""
+        u = self.statement.settled(u[None, :])[0]
         if self._meets_all(u):
             self.met.append(u)
-        super().offer(u)

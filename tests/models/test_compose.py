@@ -10,9 +10,10 @@ from ifonly.box import Box
 from ifonly.mip import Affine, Mip
 from ifonly.models import Read
 from ifonly.models.bends import EXP, EXPM1, LOG_SIGMOID, SIGMOID, SOFTPLUS, SQUARE, Broken, chain
-from ifonly.models.compose import Combination, Mean, Stack, combine, mean, refused, score_bounds, stack
+from ifonly.models.compose import Combination, Mean, Stack, combine, for_budget, mean, refused, score_bounds, stack
 from ifonly.models.curves import Curve, Softmax
 from ifonly.models.linear import Linear
+from ifonly.models.network import Graph
 from ifonly.models.outcomes import Bent, least
 from ifonly.models.propagate import Budget
 from ifonly.models.steps import Lift, Stepped
@@ -189,6 +190,11 @@ def test_trees_stay_trees_and_add_up_as_the_framework_does() -> None:
     assert isinstance(second, Trees)
     np.testing.assert_array_equal(second(U)[:, 0], average(U)[:, 1])
     assert average.features() == {0, 1}
+    both = stack([a, second])
+    assert isinstance(both, Trees)
+    np.testing.assert_array_equal(both(U), np.hstack([a(U), second(U)]))
+    mip, scores = program(both, U[0])
+    assert [reachable(mip, s)[0] for s in scores] == pytest.approx(both(U[:1])[0].tolist())
 
 
 def test_other_parts_are_kept_and_flattened() -> None:
@@ -247,7 +253,7 @@ CURVED = {
 @pytest.mark.parametrize("name", CURVED)
 def test_a_curved_form_never_excludes_and_is_exact_where_refined(name: str) -> None:
     form = CURVED[name]
-    for u in points(4, seed=5):
+    for u in points(2, seed=5):
         true = form(u[None, :])[0]
         for finer, room in ((form, np.inf), (form.refined(u), 2e-5)):
             assert finer is not None
@@ -308,6 +314,27 @@ def test_bounds_hold_over_the_box_and_within_a_budget(name: str, budget: float |
         assert (low <= high).all()
 
 
+@pytest.mark.parametrize("name", ["votes of an argmax", *CURVED])
+def test_a_form_for_a_budget_is_thinner_and_holds_what_the_budget_allows(name: str) -> None:
+    form = {**EXACT, **CURVED}[name]
+    factual, near = points(2, seed=11)
+    near = np.concatenate([factual[:1] + 0.4, factual[1:]])
+    rate = np.concatenate([[0.25, 0.25], 1.0 - factual[2:]])
+    box = Box.of(SCHEMA, factual)
+    for finer in (form, form.refined(near) or form):
+        bounded = for_budget(finer, box, Budget(0.2, factual, rate))
+        assert bounded is not finer
+        np.testing.assert_array_equal(bounded(near[None, :]), form(near[None, :]))
+        mip, scores = program(bounded, near)
+        wide, same = program(finer, near)
+        for k, true in enumerate(form(near[None, :])[0]):
+            low, high = reachable(mip, scores[k])
+            least_value, most = reachable(wide, same[k])
+            assert low - 1e-6 <= true <= high + 1e-6
+            assert high - low <= most - least_value + 1e-6
+    assert for_budget(linear(1), box, Budget(0.2, factual, rate)).n_outputs == 1
+
+
 # -- steps ------------------------------------------------------------------------------------------------------------
 def test_a_stepped_form_is_its_inner_form_over_the_literals() -> None:
     lift = Lift(SCHEMA, np.array([0, 1, 1]), np.array([0.25, 1.0, 3.0]))
@@ -327,3 +354,20 @@ def test_a_stepped_form_is_its_inner_form_over_the_literals() -> None:
     low, high = score_bounds(form, Box.of(SCHEMA, U[0]))
     assert low[0] <= form(U).min()
     assert high[0] >= form(U).max()
+    assert form.refined(U[0]) is None
+    assert isinstance(for_budget(form, Box.of(SCHEMA, U[0]), Budget(0.2, U[0], np.ones(SCHEMA.width))), Stepped)
+
+
+def test_a_network_over_literals() -> None:
+    lift = Lift(SCHEMA, np.array([0, 1]), np.array([0.25, 2.0]))
+    rng = np.random.default_rng(1)
+    graph = Graph(lift.longer)
+    signal = graph.rectify(graph.input(rng.normal(size=(4, lift.longer.width)), rng.normal(size=4)))
+    form = Stepped(graph.network(signal.affine(rng.normal(size=(1, 4)), [0.1])), lift)
+    factual = points(1)[0]
+    bounded = for_budget(form, Box.of(SCHEMA, factual), Budget(9.0, factual, np.zeros(SCHEMA.width)))
+    for u in points(5, seed=2):
+        true = float(form(u[None, :])[0, 0])
+        for same in (form, bounded):
+            mip, scores = program(same, u)
+            assert reachable(mip, scores[0]) == pytest.approx((true, true), abs=1e-6)

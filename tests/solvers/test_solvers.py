@@ -20,6 +20,7 @@ from ifonly.solvers import (
     Status,
     available_solvers,
     find_solver,
+    highs,
     known_solvers,
 )
 from ifonly.solvers.highs import BACKEND as HIGHS
@@ -157,6 +158,22 @@ def test_a_refused_program_is_an_error_not_an_answer() -> None:
     mip.row(mip.column(0.0, 1.0) * float("nan"), lower=0.0)
     with pytest.raises(SolverFailed, match="refused the program"):
         HIGHS.solve(mip.arrays(), Limits())
+
+
+def test_a_stumble_of_presolve_gets_a_second_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Seen with whole numbers in millions: kSolveError with presolve, the optimum without.
+    real, seen = highs._answer, []
+
+    def stumbling(solver, *rest) -> Solution:
+        seen.append(solver.getOptionValue("presolve")[1])
+        return real(solver, *rest) if len(seen) > 1 else Solution(Status.FAILED)
+
+    monkeypatch.setattr(highs, "_answer", stumbling)
+    mip = Mip()
+    mip.minimise(mip.column(2.5, 9.0, integer=True))
+    answer = HIGHS.solve(mip.arrays(), Limits())
+    assert (answer.status, answer.objective) == (Status.OPTIMAL, 3.0)
+    assert seen == ["choose", "off"]
 
 
 def test_solves_outside_the_main_thread() -> None:

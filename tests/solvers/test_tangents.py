@@ -222,6 +222,20 @@ def test_out_of_time_after_a_first_point() -> None:
     assert answer.bound - 1e-7 <= exact.objective <= answer.objective + 1e-7
 
 
+@pytest.mark.parametrize(("cutoff", "status"), [(np.inf, Status.OPTIMAL), (0.0, Status.INFEASIBLE)])
+def test_nothing_left_below_the_cutoff(cutoff: float, status: Status) -> None:
+    # After a first round the relaxation is called empty: what lies within the cut-off was optimal, the rest is nothing.
+    calls = []
+
+    def before(call: int) -> Solution | None:
+        calls.append(call)
+        return Solution(Status.INFEASIBLE, bound=np.inf) if call > 3 else None
+
+    answer = solve(SLOW, Watched(before), Limits(gap=1e-7, cutoff=cutoff))
+    assert answer.status is status
+    assert (answer.values is None) == (status is Status.INFEASIBLE)
+
+
 def test_no_time_at_all() -> None:
     answer = solve(SLOW, Watched(lambda call: Solution(Status.OUT_OF_TIME)), Limits())
     assert answer.status is Status.OUT_OF_TIME

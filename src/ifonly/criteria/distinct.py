@@ -13,7 +13,7 @@ from ifonly.box import Box
 from ifonly.criteria import Demand, Query, number
 from ifonly.criteria.proximity import Proximity
 from ifonly.mip import Affine, FloatArray
-from ifonly.schema import Numeric
+from ifonly.schema import Feature, Numeric
 
 if TYPE_CHECKING:
     from ifonly.problem import Problem, Statement
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures"]
 
 _LEAST_MOVE = 1e-4  # of the training range: less than that is not another answer
-_WIDER = 1e-6  # the program asks for this much more than the distance, so that no rounding takes it away
+_DUST = 1e-9  # of a sum of whole steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,10 @@ class Distinct(Demand):
 
 @dataclass(frozen=True, eq=False)
 class OtherFeatures(Distinct):
-    """The set of changed features must not be this one: ``sum_{j in S} (1 - z_j) + sum_{j not in S} z_j >= 1``."""
+    """The set of changed features must not be this one: ``sum_{j in S} (1 - z_j) + sum_{j not in S} z_j >= 1``.
+
+    A number counts as changed by its raw value, also where no threshold of the model notices.
+    """
 
     changed: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
 
@@ -46,6 +49,10 @@ class OtherFeatures(Distinct):
     def than(cls, query: Query, changed: npt.NDArray[np.bool_]) -> OtherFeatures:
         """Return the demand for another set than the given one."""
         return cls(f"change another set of features than {_names(query, changed)}", changed=changed)
+
+    def raw(self, query: Query) -> frozenset[int]:
+        """Return the numbers the model looks at."""
+        return _numbers(query)
 
     def apply(self, problem: Problem) -> None:
         """Exclude this set: one of its features stays, or one outside of it surely moves."""
@@ -124,14 +131,10 @@ class Apart(Distinct):
 
     def raw(self, query: Query) -> frozenset[int]:
         """Return the numbers the model looks at: within a cell, only the raw value tells how far one is."""
-        return frozenset(
-            j
-            for j in query.model.read.form.features()
-            if isinstance(query.schema.features[j], Numeric) and not np.isnan(self.point[query.schema.starts[j]])
-        )
+        return frozenset(j for j in _numbers(query) if not np.isnan(self.point[query.schema.starts[j]]))
 
     def apply(self, problem: Problem) -> None:
-        """Demand the distance, a little more than asked for."""
+        """Demand the distance, and a little more of it from numbers that can be rounded."""
         query, x = problem.query, problem.x
         costs = self.metric.costs(self._from_point(query))
         assert costs is not None
@@ -143,8 +146,9 @@ class Apart(Distinct):
             if not isinstance(query.schema.features[j], Numeric):
                 terms.append(x.level_table(j, costs.levels[query.schema.slice(j)]))
             elif costs.linear[j] > 0:
-                terms.append(self._number(problem, j) * float(costs.linear[j]))
-        problem.mip.row(Affine.total(terms), lower=self.least * (1.0 + _WIDER))
+                rate = float(costs.linear[j]) * _kept(query.schema.features[j])
+                terms.append(self._number(problem, j) * rate)
+        problem.mip.row(Affine.total(terms), lower=self._enough)
 
     def _number(self, problem: Problem, j: int) -> Affine:
         """Return an expression that is at most ``|x_j - y_j|``."""
@@ -163,8 +167,25 @@ class Apart(Distinct):
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows are far enough away."""
-        return np.asarray(self.distance(query, U) >= self.least)
+        return np.asarray(self.distance(query, U) >= self._enough)
+
+    @property
+    def _enough(self) -> float:
+        return self.least - _DUST * max(1.0, self.least)
 
 
 def _names(query: Query, changed: npt.NDArray[np.bool_]) -> str:
     return ", ".join(query.schema.names[j] for j in np.flatnonzero(changed))
+
+
+def _kept(feature: Feature) -> float:
+    """Return how much of a move counts: a little less than all where storing it rounds, so that enough is left."""
+    if not isinstance(feature, Numeric) or feature.step is not None:
+        return 1.0
+    kind = getattr(feature.dtype, "numpy_dtype", feature.dtype)
+    return 1.0 - (1e-4 if np.dtype(kind).kind == "f" and np.dtype(kind).itemsize < 8 else 1e-6)
+
+
+def _numbers(query: Query) -> frozenset[int]:
+    looked_at = query.model.read.form.features()
+    return frozenset(j for j in looked_at if isinstance(query.schema.features[j], Numeric))

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
-from ifonly.criteria import Criterion, Query, number
+from ifonly.criteria import Criterion, Demand, Query, number
 from ifonly.criteria.distinct import Apart, Distinct, LeaveOne, OtherFeatures
 from ifonly.criteria.proximity import Proximity
 from ifonly.errors import CriterionError
 from ifonly.mip import FloatArray
 
-__all__ = ["Diversity"]
+__all__ = ["Clustered", "Diversity"]
+
+
+@runtime_checkable
+class Clustered(Protocol):
+    """A demand that is met in any one of several clusters."""
+
+    def clusters(self, query: Query) -> Sequence[Demand]:
+        """Return one demand per cluster, each of which implies this one."""
+        ...
+
 
 How = Literal["features", "iterate", "incumbents", "clusters"]
 
@@ -55,6 +65,14 @@ class Diversity(Criterion):
             raise CriterionError(
                 f"The 'distance' of Diversity must be a positive number, got {self.distance!r}. It is counted like the "
                 "distance to the factual: 0.1 is a tenth of one feature's range."
+            )
+
+    def check_together(self, query: Query, demands: Sequence[Demand]) -> None:
+        """One answer per cluster needs clusters."""
+        if self.how == "clusters" and not any(len(c.clusters(query)) for c in demands if isinstance(c, Clustered)):
+            raise CriterionError(
+                "Diversity('clusters') gives one answer per cluster of the data, but no criterion makes clusters. Add "
+                "Manifold(clusters=3), or use Diversity('features')."
             )
 
     def another(self, query: Query, criteria: Sequence[Criterion], u: FloatArray) -> Distinct:

@@ -142,6 +142,11 @@ class Stays(Demand):
                 out[j] += _WIDER * out[j] + 4.0 * float(grain) * size
         return out
 
+    def _inside(self, shift: FloatArray) -> FloatArray:
+        """Return a shift drawn in as far as rounding can matter: the program asks for more, the check for less."""
+        dust = 2.0 * (self.widened() - self.reach)
+        return np.asarray(np.sign(shift) * np.maximum(np.minimum(np.abs(shift), self.reach) - dust, 0.0))
+
     # -- the optimiser's side -----------------------------------------------------------------------------------
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:
         """Return the thresholds of the form, moved against each shift."""
@@ -261,7 +266,7 @@ class Stays(Demand):
         del query
         good = np.ones(len(U), dtype=np.bool_)
         for shift in self.shifts:
-            good[good] = self.leads(U[good], shift) >= self.enough
+            good[good] = self.leads(U[good], self._inside(shift)) >= self.enough
         for box in self.nogo:
             good &= ~box.contains(U)
         return good

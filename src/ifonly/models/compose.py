@@ -185,19 +185,25 @@ def _mapped(scores: Sequence[Affine], weights: FloatArray, constant: FloatArray)
 
 def _mean(scores: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     """Add up as `numpy.average` does over the members, to the last float."""
-    equal = bool((weights == weights[0]).all())
-    return np.asarray(np.average(np.stack(scores), axis=0, weights=None if equal else weights))
+    plain = bool((weights == 1.0).all())
+    return np.asarray(np.average(np.stack(scores), axis=0, weights=None if plain else weights))
 
 
 # -- putting together ------------------------------------------------------------------------------------------------
 def stack(parts: Iterable[Form]) -> Form:
-    """Return the outputs of several forms as one form, linear when all are."""
+    """Return the outputs of several forms as one form, as simple as it can be."""
     flat = [p for part in parts for p in (part.parts if isinstance(part, Stack) else (part,))]
     linear = [p for p in flat if isinstance(p, Linear)]
-    if len(flat) == 1 or len(linear) != len(flat):
-        return flat[0] if len(flat) == 1 else Stack(tuple(flat))
-    weights = np.concatenate([p.weights for p in linear])
-    return Linear(linear[0].schema, weights, np.concatenate([p.intercept for p in linear]))
+    trees = [p for p in flat if isinstance(p, Trees)]
+    if len(flat) == 1:
+        return flat[0]
+    if len(linear) == len(flat):
+        weights = np.concatenate([p.weights for p in linear])
+        return Linear(linear[0].schema, weights, np.concatenate([p.intercept for p in linear]))
+    if len(trees) == len(flat):
+        place = np.split(np.eye(sum(p.n_outputs for p in trees)), np.cumsum([p.n_outputs for p in trees])[:-1])
+        return _one_ensemble(trees, [block.T for block in place], np.hstack)
+    return Stack(tuple(flat))
 
 
 def combine(form: Form, weights: FloatArray, constant: FloatArray | None = None) -> Form:
@@ -225,7 +231,8 @@ def mean(parts: Sequence[Form], weights: FloatArray | None = None) -> Form:
         W = np.average([p.weights for p in linear], axis=0, weights=w)
         return Linear(linear[0].schema, W, np.average([p.intercept for p in linear], axis=0, weights=w))
     if len(trees) == len(parts):
-        return _mean_ensemble(trees, w)
+        share = [s * np.eye(parts[0].n_outputs) for s in w / w.sum()]
+        return _one_ensemble(trees, share, lambda scores: _mean(scores, w))
     return Mean(Stack(tuple(parts)), w)
 
 
@@ -240,10 +247,14 @@ class _Added(Addition):
         return np.asarray(self.of(leaf))
 
 
-def _mean_ensemble(forms: Sequence[Trees], weights: FloatArray) -> Trees:
-    """Return the trees of several ensembles as one, whose scores are the weighted mean of theirs."""
+def _one_ensemble(
+    forms: Sequence[Trees], maps: Sequence[FloatArray], gather: Callable[[list[FloatArray]], FloatArray]
+) -> Trees:
+    """Return the trees of several ensembles as one, whose scores are ``sum_i maps[i] @ scores_i``.
+
+    `gather` is the same sum as the ensemble computes it, to the last float.
+    """
     nodes = [f.nodes for f in forms]
-    share = weights / weights.sum()
     first = np.cumsum([0, *(len(n.feature) for n in nodes)])
     first_mask = np.cumsum([0, *(len(n.masks) for n in nodes)])
     first_tree = np.cumsum([0, *(f.n_trees for f in forms)])
@@ -256,15 +267,15 @@ def _mean_ensemble(forms: Sequence[Trees], weights: FloatArray) -> Trees:
         missing_left=np.concatenate([n.missing_left for n in nodes]),
         left=np.concatenate([n.left + first[i] for i, n in enumerate(nodes)]),
         right=np.concatenate([n.right + first[i] for i, n in enumerate(nodes)]),
-        value=np.concatenate([s * n.value for s, n in zip(share, nodes, strict=True)]),
+        value=np.concatenate([n.value @ M.T for n, M in zip(nodes, maps, strict=True)]),
         roots=np.concatenate([n.roots + first[i] for i, n in enumerate(nodes)]),
     )
-    base = np.asarray(sum(s * f.base for s, f in zip(share, forms, strict=True)))
+    base = np.asarray(sum(M @ f.base for f, M in zip(forms, maps, strict=True)))
     adds = [f.addition or Addition(f.nodes.value, f.base) for f in forms]
 
     def of(leaf: IntArray) -> FloatArray:
         parts = [leaf[:, first_tree[i] : first_tree[i + 1]] - first[i] for i in range(len(forms))]
-        return _mean([add(part) for add, part in zip(adds, parts, strict=True)], weights)
+        return gather([add(part) for add, part in zip(adds, parts, strict=True)])
 
     return Trees(forms[0].schema, merged, base, _Added(merged.value, base, of=of))
 

@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,7 +60,23 @@ class Highs:
         """Solve, collecting every incumbent on the way."""
         if program.n_columns == 0:
             return _solve_empty(program)
+        began = time.perf_counter()
+        answer = self._attempt(program, limits, start, on_incumbent)
+        if answer.status is Status.FAILED:  # its presolve may trip over the tight tolerances
+            left = limits.within(limits.seconds - (time.perf_counter() - began))
+            answer = self._attempt(program, left, start, on_incumbent, presolve="off")
+        return answer
+
+    def _attempt(
+        self,
+        program: MipArrays,
+        limits: Limits,
+        start: FloatArray | None,
+        on_incumbent: IncumbentHook | None,
+        presolve: str = "choose",
+    ) -> Solution:
         highs = _load(program, limits)
+        highs.setOptionValue("presolve", presolve)
         if start is not None:
             _pass_start(highs, start)
         pool: list[tuple[float, FloatArray]] = []
