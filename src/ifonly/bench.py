@@ -16,7 +16,7 @@ from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.datasets import german_credit
 from ifonly.errors import IfOnlyWarning, NoCounterfactual
-from ifonly.events import Built, Event
+from ifonly.events import Built, Event, Incumbent
 from ifonly.explain import Explainer
 from ifonly.mip import FloatArray, MipArrays
 from ifonly.solvers import Backend, IncumbentHook, Limits, Solution
@@ -111,9 +111,11 @@ class _Stopwatch:
         self._last, self._after = now, after
 
     def hear(self, event: Event) -> None:
-        """A program was built: all before it, since the last solve, was building."""
+        """All before a program was building; an answer that no program was built for was found in the same step."""
         if isinstance(event, Built):
             self.lap("build", "solve")
+        elif isinstance(event, Incumbent) and self._after == "build":
+            self.lap("solve", "verify")
 
     def stop(self, status: str) -> Timing:
         """Return the timing."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ifonly.box import Box
 from ifonly.criteria import Branch, Demand
+from ifonly.direct import Settled, settle
 from ifonly.errors import SolverFailed
 from ifonly.events import Built, Incumbent, OnEvent
 from ifonly.incumbents import Incumbents
@@ -17,12 +18,13 @@ from ifonly.mip import FloatArray
 from ifonly.models.network import Network
 from ifonly.problem import Problem, Statement, build
 from ifonly.reduce import Reducer
-from ifonly.solvers import Backend, Limits, Status
+from ifonly.solvers import Backend, Capability, Limits, Status
 from ifonly.solvers.tangents import solve
 
 __all__ = ["Found", "find", "run"]
 
 _BRANCH_DUST = 1e-12
+_NO_SOLVER = "no solver needed"
 _TIE = 1e-12
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds
 _LARGE = 800  # open leaves that make a better incumbent worth its time
@@ -98,7 +100,20 @@ def _find_in(
     """Search one box: incumbents, then cost boxes small enough to solve."""
     if box.empty() is not None:
         return Found(Status.INFEASIBLE, bound=np.inf)
+    if Capability.YIELDS in backend.capabilities:
+        settled = settle(statement, box, limits, deadline)
+        if settled is not None:
+            return _settled(statement, settled, on_event)
     return _Search(statement, box, backend, limits, deadline, on_event).run()
+
+
+def _settled(statement: Statement, settled: Settled, on_event: OnEvent | None) -> Found:
+    """Return what was found without a solver."""
+    if settled.u is None:
+        return Found(Status.INFEASIBLE, bound=np.inf)
+    if on_event is not None:
+        on_event(Incumbent(float(statement.objective(settled.u[None, :])[0]), settled.bound))
+    return Found(Status.OPTIMAL, settled.u, settled.bound, (*settled.met, settled.u), solver=_NO_SOLVER)
 
 
 class _Search:

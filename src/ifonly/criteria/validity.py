@@ -90,8 +90,12 @@ class Goal(Demand):
         """Demand the outcome with the problem's margin."""
         for expression in self.gaps(problem.outputs, problem.margin):
             problem.mip.row(expression, lower=0.0)
-        if self.kind == "probability" and self.read.link == "softmax" and self.read.rule == "argmax":
+        if self.is_curved():
             self._softmax(problem)
+
+    def is_curved(self) -> bool:
+        """Whether the demand is more than linear rows on the scores: a probability by softmax."""
+        return self.kind == "probability" and self.read.link == "softmax" and self.read.rule == "argmax"
 
     def gaps(self, scores: list[Affine], margin: float) -> list[Affine]:
         """Return expressions that must not be negative."""
@@ -210,11 +214,10 @@ class Goal(Demand):
     def excess(self, problem: Problem) -> Affine | None:
         """How far the scores stay behind, where the demand has a size at all."""
         gaps = self.gaps(problem.outputs, 0.0)
-        curved = self.kind == "probability" and self.read.link == "softmax" and self.read.rule == "argmax"
-        if self.kind == "class" or not (gaps or curved):
+        if self.kind == "class" or not (gaps or self.is_curved()):
             return None
         worst = problem.mip.column(0.0, 1e9, name="behind")
-        if curved:
+        if self.is_curved():
             self._softmax(problem, worst)
         for gap in gaps:
             problem.mip.row(gap + worst, lower=0.0)

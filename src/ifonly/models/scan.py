@@ -15,9 +15,27 @@ from ifonly.mip import FloatArray, IntArray
 from ifonly.models.trees import Trees
 from ifonly.schema import Numeric
 
-__all__ = ["Brackets", "TreeScan"]
+__all__ = ["Brackets", "TreeScan", "inside"]
 
 BoolArray = npt.NDArray[np.bool_]
+
+
+def inside(trees: Trees, j: int, parts: FloatArray, leaves: IntArray | slice) -> BoolArray:
+    """Return, per value of feature `j` (rows of its canonical part) and leaf, whether the leaf allows it."""
+    schema, table = trees.schema, trees.leaves
+    if not isinstance(schema.features[j], Numeric):
+        allowed = np.asarray(table.levels[leaves, schema.slice(j)])
+        known: BoolArray = np.asarray(parts.any(axis=1))
+        code = parts.argmax(axis=1)
+        absent = np.asarray(table.when_missing[leaves, j]).reshape(1, -1)
+        return np.asarray(np.where(known[:, None], allowed[:, code].T, absent))
+    x = parts[:, 0]
+    position = np.searchsorted(trees.cuts()[j], x, side="left")[:, None]
+    found: BoolArray = np.asarray((position > table.low[leaves, j]) & (position <= table.high[leaves, j]))
+    missing = np.isnan(x)
+    if missing.any():
+        found[missing] = table.when_missing[leaves, j]
+    return found
 
 
 class Brackets:
@@ -86,21 +104,7 @@ class TreeScan:
         self.excluded[k] = now
 
     def _inside(self, j: int, parts: FloatArray, leaves: IntArray | slice) -> BoolArray:
-        """Return, per value of feature `j` (rows of its canonical part) and leaf, whether the leaf allows it."""
-        schema, table = self.trees.schema, self.leaves
-        if not isinstance(schema.features[j], Numeric):
-            allowed = np.asarray(table.levels[leaves, schema.slice(j)])
-            known: BoolArray = np.asarray(parts.any(axis=1))
-            code = parts.argmax(axis=1)
-            absent = np.asarray(table.when_missing[leaves, j]).reshape(1, -1)
-            return np.asarray(np.where(known[:, None], allowed[:, code].T, absent))
-        x = parts[:, 0]
-        position = np.searchsorted(self.trees.cuts()[j], x, side="left")[:, None]
-        found: BoolArray = np.asarray((position > table.low[leaves, j]) & (position <= table.high[leaves, j]))
-        missing = np.isnan(x)
-        if missing.any():
-            found[missing] = table.when_missing[leaves, j]
-        return found
+        return inside(self.trees, j, parts, leaves)
 
     def along(self, j: int, parts: FloatArray) -> FloatArray:
         """Return the functions when only feature `j` changes, shape (values, functions)."""

@@ -27,12 +27,16 @@ __all__ = [
 
 
 class Capability(Enum):
-    """What a backend can take as it is; everything else is lowered before."""
+    """What a backend can take as it is; everything else is lowered before.
+
+    One that `YIELDS` leaves questions to the engine that need no solver at all.
+    """
 
     SQUARES = auto()
     INCUMBENT_EVENTS = auto()
     INTERRUPT = auto()
     START = auto()
+    YIELDS = auto()
 
 
 class Status(Enum):
