@@ -18,7 +18,7 @@ from ifonly.mip import FloatArray
 from ifonly.models.network import Network
 from ifonly.problem import Problem, Statement, build
 from ifonly.reduce import Reducer
-from ifonly.solvers import Backend, Capability, Limits, Status
+from ifonly.solvers import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.tangents import solve
 
 __all__ = ["Found", "find", "run"]
@@ -29,6 +29,7 @@ _TIE = 1e-12
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds
 _LARGE = 800  # open leaves that make a better incumbent worth its time
 _SHALLOW = 0.5  # share of the budget at which a network is tried first: its units are decided more often there
+_SHIFTS = (0.0, 0.3, -0.3)  # of what is rounded at one half
 _DEAR = 0.34  # share of what is left that makes a feature worth a split
 
 
@@ -171,22 +172,37 @@ class _Search:
             self.incumbents.thorough(self.deadline)
         if self.incumbents.best is not None:
             self._tell(self.incumbents.best.cost)
-        stack = [self.box]
+        stack = [(self.box, -np.inf)]
         while stack and not self.interrupted:
-            box = self.reducer.within(stack.pop(), self.budget)
+            box, bound = stack.pop()
+            box = self.reducer.within(box, self.budget)
             if box.empty() is not None:
                 continue
             size = self._open(box)
             if size is None:
                 continue
+            bound = max(bound, float(self.reducer.forced(box).sum()))
             if time.perf_counter() >= self.deadline:
-                self.open_bound = min(self.open_bound, float(self.reducer.forced(box).sum()))
-                continue
-            split = self._split(box, size)
-            if split is None:
-                self._solve(box)
+                self.open_bound = min(self.open_bound, bound)
+            elif size <= _SMALL or not np.isfinite(self.budget):
+                self._solve(box, bound)
             else:
-                stack += split
+                stack += self._parts(box, bound)
+
+    def _parts(self, box: Box, bound: float) -> list[tuple[Box, float]]:
+        """Split a large box, or look at it without integers first: nothing may be left of it, or less; else solve it."""
+        split = self._split(box)
+        if split is not None:
+            return [(part, bound) for part in split]
+        problem = self._build(box, self.budget)
+        relaxed = self._relaxed(problem, self.budget)
+        if relaxed.bound > self.budget:
+            return []
+        bound = max(bound, relaxed.bound)
+        if relaxed.values is not None and self._rounded(problem, relaxed.values):
+            return [(box, bound)]
+        self._finish(problem, self.budget, bound)
+        return []
 
     def _found(self) -> Found:
         known = self.incumbents.best
@@ -221,10 +237,8 @@ class _Search:
         box = self.reducer.within(box, self.budget)
         return 0 if box.empty() is not None else self._open(box) or 0
 
-    def _split(self, box: Box, size: int) -> list[Box] | None:
+    def _split(self, box: Box) -> list[Box] | None:
         """Return the box in two or three parts, or None when the solver should take it as it is."""
-        if not np.isfinite(self.budget) or size <= _SMALL:
-            return None
         slack = self.budget - float(self.reducer.forced(box).sum())
         price, j = max(self._cheapest_changes(box), default=(0.0, -1))
         return self.reducer.split(box, j) if price > _DEAR * slack else None
@@ -234,21 +248,51 @@ class _Search:
         return [(price, j) for price, j in changes if np.isfinite(price)]
 
     # -- solving ------------------------------------------------------------------------------------------------
-    def _solve(self, box: Box) -> None:
+    def _solve(self, box: Box, bound: float) -> None:
         if self._is_network and np.isfinite(self.budget):
             lower = self.budget * _SHALLOW
-            if self._solve_within(self.reducer.within(box, lower), lower):
+            inner = self.reducer.within(box, lower)
+            if inner.empty() is None and self._solve_within(inner, lower, bound):
                 return
-        self._solve_within(box, self.budget)
+        self._solve_within(box, self.budget, bound)
 
-    def _solve_within(self, box: Box, budget: float) -> bool:
+    def _solve_within(self, box: Box, budget: float, bound: float) -> bool:
         """Solve a box for answers up to a budget; say whether one was found (then nothing cheaper is left in it)."""
-        if box.empty() is not None:
+        problem = self._build(box, budget)
+        relaxed = self._relaxed(problem, budget)
+        if relaxed.bound > budget:
             return False
-        statement = self.reducer.for_budget(box, budget)
-        problem = build(statement, box)
-        if statement is not self.statement:
+        return self._finish(problem, budget, max(bound, relaxed.bound))
+
+    def _build(self, box: Box, budget: float) -> Problem:
+        bounded = self.reducer.for_budget(box, budget)
+        problem = build(bounded or self.reducer.within_box(box), box)
+        if bounded is not None:
             problem.mip.limit_objective(budget)
+        return problem
+
+    def _relaxed(self, problem: Problem, budget: float) -> Solution:
+        """Solve without integers, which takes milliseconds and often proves that the budget is too small."""
+        program = problem.arrays()
+        linear = not program.squares and not program.convex
+        if not np.isfinite(budget) or not linear or not program.integer.any() or not program.n_columns:
+            return Solution(Status.OUT_OF_TIME)
+        limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
+        found = self.backend.solve(replace(program, integer=np.zeros_like(program.integer)), limits)
+        self.interrupted |= found.interrupted
+        if found.status is Status.OPTIMAL:
+            return replace(found, bound=found.objective)
+        return found if found.status is Status.INFEASIBLE else Solution(Status.OUT_OF_TIME)
+
+    def _rounded(self, problem: Problem, values: FloatArray) -> bool:
+        """Round a solution without integers in a few ways, shrink what reaches the goal, and say if that helped."""
+        before = self.value
+        for shift in _SHIFTS:
+            self.incumbents.shrink(problem.point(values + shift))
+        return self.value < before
+
+    def _finish(self, problem: Problem, budget: float, bound: float) -> bool:
+        """Solve a program for answers up to a budget; say whether one was found."""
         limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
         found = run(problem, self.backend, limits, self.on_event)
         for u in (*found.pool, *(() if found.u is None else (found.u,))):
@@ -257,8 +301,7 @@ class _Search:
         if found.status is Status.OPTIMAL and found.bound <= self.value:
             self.closed_bound = min(self.closed_bound, found.bound)
         if found.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-            least = float(self.reducer.forced(box).sum())
-            self.open_bound = min(self.open_bound, max(found.bound, least))
+            self.open_bound = min(self.open_bound, max(found.bound, bound))
         self.interrupted |= found.interrupted
         self.solver = found.solver
         return found.status is Status.OPTIMAL and found.u is not None

@@ -22,6 +22,7 @@ __all__ = ["CellTable", "Leaves"]
 
 BoolArray = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int32]
+_NO_END = 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,3 +169,37 @@ class Leaves:
                 if not allowed.all():
                     alive &= np.logical_or.reduce(self.level_of[part][allowed], axis=0)
         return alive
+
+    def within(self, box: Box) -> Leaves:
+        """Return the leaves that a box leaves open, with the cuts that still tell them apart and no others.
+
+        The only leaf left of a tree asks for nothing any more: every point of the box is in it.
+        """
+        kept = np.flatnonzero(self.alive(box))
+        tree = self.tree[kept]
+        low = np.full((len(kept), len(self.schema)), -1, dtype=np.int32)
+        high = np.full((len(kept), len(self.schema)), _NO_END, dtype=np.int32)
+        levels = self.levels[kept]
+        undecided = np.bincount(tree, minlength=int(self.tree[-1]) + 1)[tree] > 1
+        levels[~undecided] = True
+        rows = kept[undecided]
+        cuts, features = {}, []
+        for j in self.features:
+            if box.missing[j]:
+                continue
+            if not self.is_numeric[j]:
+                part = self.schema.slice(j)
+                if not levels[:, part][:, box.allowed[part]].all():
+                    features.append(j)
+                continue
+            first, last = self.cuts[j].searchsorted((box.lower[j], box.upper[j]), side="left")
+            begins, ends = self.low_of[j][rows], self.high_of[j][rows]
+            has_low, has_high = begins >= first, ends < last
+            used = np.unique(np.concatenate([begins[has_low], ends[has_high]]))
+            if used.size:
+                low[undecided, j] = np.where(has_low, used.searchsorted(begins), -1)
+                high[undecided, j] = np.where(has_high, used.searchsorted(ends), _NO_END)
+                cuts[j] = self.cuts[j][used]
+                features.append(j)
+        missing = self.when_missing[kept]
+        return Leaves(self.schema, tuple(features), cuts, self.node[kept], tree, low, high, levels, missing)
