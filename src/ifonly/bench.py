@@ -111,10 +111,10 @@ class _Stopwatch:
         self._last, self._after = now, after
 
     def hear(self, event: Event) -> None:
-        """All before a program was building; an answer that no program was built for was found in the same step."""
+        """A program was built: all before it was building; an answer: what follows, if no solver is at work, checks it."""
         if isinstance(event, Built):
             self.lap("build", "solve")
-        elif isinstance(event, Incumbent) and self._after == "build":
+        elif isinstance(event, Incumbent) and self._after == "solve":
             self.lap("solve", "verify")
 
     def stop(self, status: str) -> Timing:

@@ -101,7 +101,7 @@ def _find_in(
     if box.empty() is not None:
         return Found(Status.INFEASIBLE, bound=np.inf)
     if Capability.YIELDS in backend.capabilities:
-        settled = settle(statement, box, limits, deadline)
+        settled = settle(statement, box, limits, deadline, on_event)
         if settled is not None:
             return _settled(statement, settled, on_event)
     return _Search(statement, box, backend, limits, deadline, on_event).run()
