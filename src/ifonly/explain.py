@@ -172,7 +172,10 @@ class Explainer:
         time_limit: float = 30.0,
         progress: bool = False,
     ) -> Explanations:
-        """Explain many rows; each gets a status of its own, and one bad row never stops the others."""
+        """Explain many rows; each gets a status of its own, and one bad row never stops the others.
+
+        Ctrl-C ends the batch: the rows that are done keep their answers, the others have the status "interrupted".
+        """
         from ifonly.batch import explain_batch  # noqa: PLC0415 - joblib is loaded only for batches
 
         return explain_batch(
@@ -393,6 +396,7 @@ class _Question:
             notes=(*several.notes, *(r for c in speaking for r in c.remarks(self.query, rows))),
             score_name="probability" if has_probabilities else "score" if model.read.classes else "value",
             reference=self.explainer._frame,
+            interrupted=several.interrupted,
         )
 
 
