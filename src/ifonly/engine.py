@@ -258,7 +258,8 @@ class _Search:
         if found.status is Status.OPTIMAL and found.bound <= self.value:
             self.closed_bound = min(self.closed_bound, found.bound)
         if found.status in (Status.OPTIMAL, Status.INFEASIBLE):
-            return found.status
+            # a linear program ends with its optimum even where that is beyond the budget
+            return Status.INFEASIBLE if found.u is None or found.bound > budget else found.status
         if self.budget < budget and not self.interrupted and time.perf_counter() < self.deadline:
             return Status.FEASIBLE
         least = max(least, found.bound, float(self.reducer.forced(box).sum()))

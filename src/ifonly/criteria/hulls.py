@@ -22,8 +22,9 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
 from ifonly.criteria.hull_points import Seeker, costing_of, ends_of, numeric_entries
+from ifonly.criteria.lengths import at_least_length
 from ifonly.hull import Ball, Hull, Meter, Slice
-from ifonly.mip import Affine, Convex, FloatArray
+from ifonly.mip import Affine, FloatArray
 from ifonly.schema import Numeric
 from ifonly.solvers.columns import Block
 
@@ -173,8 +174,9 @@ class InHull(Demand):
         mip = problem.mip
         away = mip.column(0.0, _FAR, name="epsilon")
         if self.ball.norm == "l2":
-            beyond = [Affine.of(int(c)) for c in mip.columns(n, -_FAR, _FAR)]
-            mip.convex(_euclidean((*beyond, away)))
+            columns = mip.columns(n, -_FAR, _FAR)
+            beyond = [Affine.of(int(c)) for c in columns]
+            mip.row(away - at_least_length(mip, columns), lower=0.0)
         else:
             plus, minus = (mip.columns(n, 0.0, _FAR) for _ in range(2))
             beyond = [Affine.of(int(p)) - Affine.of(int(m)) for p, m in zip(plus, minus, strict=True)]
@@ -222,19 +224,6 @@ def _in_ball(problem: Problem, ball: Ball, n: int) -> list[Affine]:
     """Add a vector of the ball to a program, exactly."""
     if ball.norm != "l2" or ball.radius == 0.0:
         return ball.around(problem.mip, n)
-    beyond = [Affine.of(int(c)) for c in problem.mip.columns(n, -ball.radius, ball.radius, name="beyond")]
-    problem.mip.convex(_euclidean((*beyond, Affine(constant=ball.radius))))
-    return beyond
-
-
-def _euclidean(inner: tuple[Affine, ...]) -> Convex:
-    """Return ``||all but the last|| <= the last``."""
-
-    def function(v: FloatArray) -> float:
-        return float(np.linalg.norm(v[:-1]) - v[-1])
-
-    def gradient(v: FloatArray) -> FloatArray:
-        length = float(np.linalg.norm(v[:-1]))
-        return np.append(v[:-1] / length if length > 0 else np.zeros(len(v) - 1), -1.0)
-
-    return Convex(inner, function, gradient)
+    beyond = problem.mip.columns(n, -ball.radius, ball.radius, name="beyond")
+    problem.mip.row(at_least_length(problem.mip, beyond), upper=ball.radius)
+    return [Affine.of(int(c)) for c in beyond]
