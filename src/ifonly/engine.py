@@ -19,6 +19,7 @@ from ifonly.models.network import Network
 from ifonly.problem import Problem, Statement, build
 from ifonly.reduce import Reducer
 from ifonly.solvers import Backend, Capability, Limits, Status
+from ifonly.solvers.pricing import with_blocks
 from ifonly.solvers.tangents import solve
 
 __all__ = ["Found", "find", "run"]
@@ -29,6 +30,7 @@ _TIE = 1e-12
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds
 _LARGE = 800  # open leaves that make a better incumbent worth its time
 _SHALLOW = 0.5  # share of the budget at which a network is tried first: its units are decided more often there
+_DEEP = 0.25  # share of what is open between bound and answer at which a hull is tried first
 _DEAR = 0.34  # share of what is left that makes a feature worth a split
 
 
@@ -136,6 +138,7 @@ class _Search:
         self.limits, self.deadline, self.on_event = limits, deadline, on_event
         self.reducer = Reducer(statement)
         self.incumbents = Incumbents(self.reducer, box)
+        self.stack = [box]
         self.open_bound = np.inf
         self.closed_bound = np.inf
         self.pool: list[FloatArray] = []
@@ -169,19 +172,21 @@ class _Search:
             self._tell(known.cost)
         if self._size(self.reducer.within(self.box, self.budget)) > _LARGE:
             self.incumbents.thorough()
-        stack = [self.box]
-        while stack and not self.interrupted:
-            box = self.reducer.within(stack.pop(), self.budget)
+        while self.stack and not self.interrupted:
+            box = self.reducer.within(self.stack.pop(), self.budget)
             if box.empty() is not None or not self._reachable(box):
                 continue
             if time.perf_counter() >= self.deadline:
                 self.open_bound = min(self.open_bound, float(self.reducer.forced(box).sum()))
                 continue
-            split = self._split(box)
-            if split is None:
-                self._solve(box)
+            least = max(demand.lower_bound(self.statement, box) for demand in self.statement.demands)
+            split = None if np.isfinite(least) else self._split(box)
+            if split is not None:
+                self.stack += split
+            elif np.isfinite(least) and np.isfinite(self.budget):
+                self._deepen(box, least)
             else:
-                stack += split
+                self._solve(box)
 
     def _found(self) -> Found:
         known = self.incumbents.best
@@ -226,14 +231,34 @@ class _Search:
     def _solve(self, box: Box) -> None:
         if self._is_network and np.isfinite(self.budget):
             lower = self.budget * _SHALLOW
-            if self._solve_within(self.reducer.within(box, lower), lower):
+            if self._solve_within(self.reducer.within(box, lower), lower) is Status.OPTIMAL:
                 return
-        self._solve_within(box, self.budget)
+        if self._solve_within(box, self.budget) is Status.FEASIBLE:
+            self.stack.append(box)
 
-    def _solve_within(self, box: Box, budget: float) -> bool:
-        """Solve a box for answers up to a budget; say whether one was found (then nothing cheaper is left in it)."""
+    def _deepen(self, box: Box, least: float) -> None:
+        """Look for cheap answers first: an answer within a small budget is the best; none proves a higher bound."""
+        share = _DEEP
+        while not self.interrupted and least < self.budget:
+            budget = min(self.budget, least + share * (self.budget - least))
+            part = self.reducer.within(box, budget)
+            for demand in self.statement.demands:
+                part = part if part.empty() is not None else demand.squeeze(self.statement, part, budget)
+            hopeless = part.empty() is not None or not self._reachable(part)
+            ended = Status.INFEASIBLE if hopeless else self._solve_within(part, budget, least)
+            if ended is Status.INFEASIBLE:
+                least, share = budget, min(1.0, 2.0 * share)
+            elif ended is not Status.FEASIBLE:
+                return
+
+    def _solve_within(self, box: Box, budget: float, least: float = -np.inf) -> Status:
+        """Solve a box, in which nothing costs less than `least`, for answers up to a budget; what stays open is noted.
+
+        Optimal: the best of the box is known. Feasible: a better answer is known, and the rest of the box is now so much
+        smaller that it is worth another program.
+        """
         if box.empty() is not None:
-            return False
+            return Status.INFEASIBLE
         statement = self.reducer.for_budget(box, budget)
         problem = build(statement, box)
         if statement is not self.statement:
@@ -243,14 +268,18 @@ class _Search:
         for u in (*found.pool, *(() if found.u is None else (found.u,))):
             self.incumbents.accept(u)
         self.pool += found.pool
-        if found.status is Status.OPTIMAL and found.bound <= self.value:
-            self.closed_bound = min(self.closed_bound, found.bound)
-        if found.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-            least = float(self.reducer.forced(box).sum())
-            self.open_bound = min(self.open_bound, max(found.bound, least))
         self.interrupted |= found.interrupted
         self.solver = found.solver
-        return found.status is Status.OPTIMAL and found.u is not None
+        if found.status is Status.OPTIMAL and found.bound <= self.value:
+            self.closed_bound = min(self.closed_bound, found.bound)
+        if found.status in (Status.OPTIMAL, Status.INFEASIBLE):
+            # a linear program ends with its optimum even where that is beyond the budget
+            return Status.INFEASIBLE if found.u is None or found.bound > budget else found.status
+        if self.budget < budget and not self.interrupted and time.perf_counter() < self.deadline:
+            return Status.FEASIBLE
+        least = max(least, found.bound, float(self.reducer.forced(box).sum()))
+        self.open_bound = min(self.open_bound, least)
+        return Status.OUT_OF_TIME
 
     @property
     def _is_network(self) -> bool:
@@ -259,7 +288,7 @@ class _Search:
 
 def run(problem: Problem, backend: Backend, limits: Limits, on_event: OnEvent | None = None) -> Found:
     """Solve a built problem and read the point off the solution."""
-    program = problem.arrays()
+    program, backend = with_blocks(problem.mip.arrays(), problem.blocks, backend)
     if on_event is not None:
         on_event(Built(program.n_columns, program.n_rows))
 
