@@ -167,20 +167,25 @@ class _Search:
         return self._found()
 
     def _explore(self) -> None:
-        known = self.incumbents.quick()
-        if known is not None:
-            self._tell(known.cost)
-        if self._size(self.reducer.within(self.box, self.budget)) > _LARGE:
-            self.incumbents.thorough()
+        self.incumbents.quick()
+        if self.reducer.brackets is None or not np.isfinite(self.budget) or self._size(self.box) > _SMALL:
+            self.incumbents.rows()
+        if self._size(self.box) > _LARGE:
+            self.incumbents.thorough(self.deadline)
+        if self.incumbents.best is not None:
+            self._tell(self.incumbents.best.cost)
         while self.stack and not self.interrupted:
             box = self.reducer.within(self.stack.pop(), self.budget)
-            if box.empty() is not None or not self._reachable(box):
+            if box.empty() is not None:
+                continue
+            size = self._open(box)
+            if size is None:
                 continue
             if time.perf_counter() >= self.deadline:
                 self.open_bound = min(self.open_bound, float(self.reducer.forced(box).sum()))
                 continue
             least = max(demand.lower_bound(self.statement, box) for demand in self.statement.demands)
-            split = None if np.isfinite(least) else self._split(box)
+            split = None if np.isfinite(least) else self._split(box, size)
             if split is not None:
                 self.stack += split
             elif np.isfinite(least) and np.isfinite(self.budget):
@@ -206,18 +211,24 @@ class _Search:
             self.on_event(Incumbent(cost, -np.inf))
 
     # -- brackets -----------------------------------------------------------------------------------------------
-    def _reachable(self, box: Box) -> bool:
-        """Whether the trees can reach the goal in the box at all, each tree for itself."""
+    def _open(self, box: Box) -> int | None:
+        """Return how many leaves are open in a box; None when the trees, each for itself, cannot reach the goal in it."""
         brackets = self.reducer.brackets
-        return brackets is None or bool((brackets.most(brackets.alive(box)) >= -_TIE).all())
+        if brackets is None:
+            return 0
+        alive = brackets.alive(box)
+        return brackets.open_leaves(alive) if bool((brackets.most(alive) >= -_TIE).all()) else None
 
     def _size(self, box: Box) -> int:
-        brackets = self.reducer.brackets
-        return 0 if brackets is None or box.empty() is not None else brackets.open_leaves(brackets.alive(box))
+        """Return how many leaves are open in the part of a box that the budget leaves."""
+        if self.reducer.brackets is None:
+            return 0
+        box = self.reducer.within(box, self.budget)
+        return 0 if box.empty() is not None else self._open(box) or 0
 
-    def _split(self, box: Box) -> list[Box] | None:
+    def _split(self, box: Box, size: int) -> list[Box] | None:
         """Return the box in two or three parts, or None when the solver should take it as it is."""
-        if not np.isfinite(self.budget) or self._size(box) <= _SMALL:
+        if not np.isfinite(self.budget) or size <= _SMALL:
             return None
         slack = self.budget - float(self.reducer.forced(box).sum())
         price, j = max(self._cheapest_changes(box), default=(0.0, -1))
@@ -244,7 +255,7 @@ class _Search:
             part = self.reducer.within(box, budget)
             for demand in self.statement.demands:
                 part = part if part.empty() is not None else demand.squeeze(self.statement, part, budget)
-            hopeless = part.empty() is not None or not self._reachable(part)
+            hopeless = part.empty() is not None or self._open(part) is None
             ended = Status.INFEASIBLE if hopeless else self._solve_within(part, budget, least)
             if ended is Status.INFEASIBLE:
                 least, share = budget, min(1.0, 2.0 * share)

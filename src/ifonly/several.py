@@ -202,7 +202,8 @@ def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
     """Return the optimum and the next best of the points that its search met."""
     statement = first.statement
     start = _Collecting(Reducer(statement), statement.box())
-    start.quick(rows=_ROWS_PER_ANSWER * n)
+    start.quick()
+    start.rows(_ROWS_PER_ANSWER * n)
     met = np.array([first.u, *first.found.pool, *start.met])
     found = [first]
     for u in met[np.argsort(statement.objective(met), kind="stable")]:
