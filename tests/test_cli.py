@@ -554,3 +554,8 @@ def test_a_process_ends_with_the_code_and_prints_with_few_characters(folder: Pat
     assert found.returncode == FOUND
     assert " ? proven optimal ? " in found.stdout
     assert process("explain", folder / "model.pkl", folder / "loans.csv").returncode == MISUSE
+
+
+def test_the_package_runs_as_a_module() -> None:
+    ran = subprocess.run([sys.executable, "-m", "ifonly", "--help"], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("Usage: ifonly")

@@ -19,6 +19,7 @@ from ifonly.models.network import Network
 from ifonly.problem import Problem, Statement, build
 from ifonly.reduce import Reducer
 from ifonly.solvers import Backend, Capability, Limits, Status
+from ifonly.solvers.pricing import with_blocks
 from ifonly.solvers.tangents import solve
 
 __all__ = ["Found", "find", "run"]
@@ -29,6 +30,7 @@ _TIE = 1e-12
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds
 _LARGE = 800  # open leaves that make a better incumbent worth its time
 _SHALLOW = 0.5  # share of the budget at which a network is tried first: its units are decided more often there
+_DEEP = 0.25  # share of what is open between bound and answer at which a hull is tried first
 _DEAR = 0.34  # share of what is left that makes a feature worth a split
 
 
@@ -101,7 +103,7 @@ def _find_in(
     if box.empty() is not None:
         return Found(Status.INFEASIBLE, bound=np.inf)
     if Capability.YIELDS in backend.capabilities:
-        settled = settle(statement, box, limits, deadline)
+        settled = settle(statement, box, limits, deadline, on_event)
         if settled is not None:
             return _settled(statement, settled, on_event)
     return _Search(statement, box, backend, limits, deadline, on_event).run()
@@ -136,6 +138,7 @@ class _Search:
         self.limits, self.deadline, self.on_event = limits, deadline, on_event
         self.reducer = Reducer(statement)
         self.incumbents = Incumbents(self.reducer, box)
+        self.stack = [box]
         self.open_bound = np.inf
         self.closed_bound = np.inf
         self.pool: list[FloatArray] = []
@@ -164,24 +167,31 @@ class _Search:
         return self._found()
 
     def _explore(self) -> None:
-        known = self.incumbents.quick()
-        if known is not None:
-            self._tell(known.cost)
-        if self._size(self.reducer.within(self.box, self.budget)) > _LARGE:
-            self.incumbents.thorough()
-        stack = [self.box]
-        while stack and not self.interrupted:
-            box = self.reducer.within(stack.pop(), self.budget)
-            if box.empty() is not None or not self._reachable(box):
+        self.incumbents.quick()
+        if self.reducer.brackets is None or not np.isfinite(self.budget) or self._size(self.box) > _SMALL:
+            self.incumbents.rows()
+        if self._size(self.box) > _LARGE:
+            self.incumbents.thorough(self.deadline)
+        if self.incumbents.best is not None:
+            self._tell(self.incumbents.best.cost)
+        while self.stack and not self.interrupted:
+            box = self.reducer.within(self.stack.pop(), self.budget)
+            if box.empty() is not None:
+                continue
+            size = self._open(box)
+            if size is None:
                 continue
             if time.perf_counter() >= self.deadline:
                 self.open_bound = min(self.open_bound, float(self.reducer.forced(box).sum()))
                 continue
-            split = self._split(box)
-            if split is None:
-                self._solve(box)
+            least = max(demand.lower_bound(self.statement, box) for demand in self.statement.demands)
+            split = None if np.isfinite(least) else self._split(box, size)
+            if split is not None:
+                self.stack += split
+            elif np.isfinite(least) and np.isfinite(self.budget):
+                self._deepen(box, least)
             else:
-                stack += split
+                self._solve(box)
 
     def _found(self) -> Found:
         known = self.incumbents.best
@@ -201,18 +211,24 @@ class _Search:
             self.on_event(Incumbent(cost, -np.inf))
 
     # -- brackets -----------------------------------------------------------------------------------------------
-    def _reachable(self, box: Box) -> bool:
-        """Whether the trees can reach the goal in the box at all, each tree for itself."""
+    def _open(self, box: Box) -> int | None:
+        """Return how many leaves are open in a box; None when the trees, each for itself, cannot reach the goal in it."""
         brackets = self.reducer.brackets
-        return brackets is None or bool((brackets.most(brackets.alive(box)) >= -_TIE).all())
+        if brackets is None:
+            return 0
+        alive = brackets.alive(box)
+        return brackets.open_leaves(alive) if bool((brackets.most(alive) >= -_TIE).all()) else None
 
     def _size(self, box: Box) -> int:
-        brackets = self.reducer.brackets
-        return 0 if brackets is None or box.empty() is not None else brackets.open_leaves(brackets.alive(box))
+        """Return how many leaves are open in the part of a box that the budget leaves."""
+        if self.reducer.brackets is None:
+            return 0
+        box = self.reducer.within(box, self.budget)
+        return 0 if box.empty() is not None else self._open(box) or 0
 
-    def _split(self, box: Box) -> list[Box] | None:
+    def _split(self, box: Box, size: int) -> list[Box] | None:
         """Return the box in two or three parts, or None when the solver should take it as it is."""
-        if not np.isfinite(self.budget) or self._size(box) <= _SMALL:
+        if not np.isfinite(self.budget) or size <= _SMALL:
             return None
         slack = self.budget - float(self.reducer.forced(box).sum())
         price, j = max(self._cheapest_changes(box), default=(0.0, -1))
@@ -226,14 +242,34 @@ class _Search:
     def _solve(self, box: Box) -> None:
         if self._is_network and np.isfinite(self.budget):
             lower = self.budget * _SHALLOW
-            if self._solve_within(self.reducer.within(box, lower), lower):
+            if self._solve_within(self.reducer.within(box, lower), lower) is Status.OPTIMAL:
                 return
-        self._solve_within(box, self.budget)
+        if self._solve_within(box, self.budget) is Status.FEASIBLE:
+            self.stack.append(box)
 
-    def _solve_within(self, box: Box, budget: float) -> bool:
-        """Solve a box for answers up to a budget; say whether one was found (then nothing cheaper is left in it)."""
+    def _deepen(self, box: Box, least: float) -> None:
+        """Look for cheap answers first: an answer within a small budget is the best; none proves a higher bound."""
+        share = _DEEP
+        while not self.interrupted and least < self.budget:
+            budget = min(self.budget, least + share * (self.budget - least))
+            part = self.reducer.within(box, budget)
+            for demand in self.statement.demands:
+                part = part if part.empty() is not None else demand.squeeze(self.statement, part, budget)
+            hopeless = part.empty() is not None or self._open(part) is None
+            ended = Status.INFEASIBLE if hopeless else self._solve_within(part, budget, least)
+            if ended is Status.INFEASIBLE:
+                least, share = budget, min(1.0, 2.0 * share)
+            elif ended is not Status.FEASIBLE:
+                return
+
+    def _solve_within(self, box: Box, budget: float, least: float = -np.inf) -> Status:
+        """Solve a box, in which nothing costs less than `least`, for answers up to a budget; what stays open is noted.
+
+        Optimal: the best of the box is known. Feasible: a better answer is known, and the rest of the box is now so much
+        smaller that it is worth another program.
+        """
         if box.empty() is not None:
-            return False
+            return Status.INFEASIBLE
         statement = self.reducer.for_budget(box, budget)
         problem = build(statement, box)
         if statement is not self.statement:
@@ -243,14 +279,18 @@ class _Search:
         for u in (*found.pool, *(() if found.u is None else (found.u,))):
             self.incumbents.accept(u)
         self.pool += found.pool
-        if found.status is Status.OPTIMAL and found.bound <= self.value:
-            self.closed_bound = min(self.closed_bound, found.bound)
-        if found.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-            least = float(self.reducer.forced(box).sum())
-            self.open_bound = min(self.open_bound, max(found.bound, least))
         self.interrupted |= found.interrupted
         self.solver = found.solver
-        return found.status is Status.OPTIMAL and found.u is not None
+        if found.status is Status.OPTIMAL and found.bound <= self.value:
+            self.closed_bound = min(self.closed_bound, found.bound)
+        if found.status in (Status.OPTIMAL, Status.INFEASIBLE):
+            # a linear program ends with its optimum even where that is beyond the budget
+            return Status.INFEASIBLE if found.u is None or found.bound > budget else found.status
+        if self.budget < budget and not self.interrupted and time.perf_counter() < self.deadline:
+            return Status.FEASIBLE
+        least = max(least, found.bound, float(self.reducer.forced(box).sum()))
+        self.open_bound = min(self.open_bound, least)
+        return Status.OUT_OF_TIME
 
     @property
     def _is_network(self) -> bool:
@@ -259,7 +299,7 @@ class _Search:
 
 def run(problem: Problem, backend: Backend, limits: Limits, on_event: OnEvent | None = None) -> Found:
     """Solve a built problem and read the point off the solution."""
-    program = problem.arrays()
+    program, backend = with_blocks(problem.mip.arrays(), problem.blocks, backend)
     if on_event is not None:
         on_event(Built(program.n_columns, program.n_rows))
 

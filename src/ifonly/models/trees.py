@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
+from ifonly.models.leaves import Leaves
 from ifonly.schema import Numeric, Schema
 from ifonly.variables import Variables
 
@@ -74,18 +75,6 @@ class Nodes:
             depth += bool(level.size)
             level = np.concatenate([self.left[level], self.right[level]])
         return depth
-
-
-@dataclass(frozen=True, eq=False)
-class _Leaves:
-    """Every leaf as a box; intervals are given as positions in the sorted cuts of their feature."""
-
-    node: IntArray
-    tree: IntArray
-    low: Positions
-    high: Positions
-    levels: BoolArray
-    when_missing: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +195,7 @@ class Trees:
 
     # -- leaves as boxes ----------------------------------------------------------------------------------------
     @cached_property
-    def leaves(self) -> _Leaves:
+    def leaves(self) -> Leaves:
         """Every leaf as a box, computed level by level for all trees at once."""
         n, m = self.nodes, len(self.schema)
         node: IntArray = n.roots
@@ -229,7 +218,7 @@ class Trees:
                 node, tree = np.concatenate([n.left[node], n.right[node]]), np.concatenate([tree, tree])
         parts = [np.concatenate(p) for p in zip(*done, strict=True)]
         order = np.argsort(parts[1], kind="stable")
-        return _Leaves(*(p[order] for p in parts))
+        return Leaves(self.schema, tuple(sorted(self.features())), self._cuts, *(p[order] for p in parts))
 
     def _child(
         self,
