@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.special import expit
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import Affine, FloatArray, Mip
@@ -83,6 +84,8 @@ class Read:
         Whether a score exactly at the threshold stays with the first class.
     piecewise_constant
         Whether the scores take finitely many values (trees), so that ties are real and no margin is needed.
+    accepts_missing
+        The features that may be missing: the model takes that as a value of its own, or its Pipeline fills one in.
     link_forward
         Scores -> class probabilities, in place of `link`; for regression, scores -> predictions.
     link_inverse
@@ -97,7 +100,7 @@ class Read:
     threshold: float = 0.0
     strict: bool = True
     piecewise_constant: bool = False
-    accepts_missing: bool = False
+    accepts_missing: frozenset[int] = frozenset()
     link_forward: Callable[[FloatArray], FloatArray] | None = None
     link_inverse: Callable[[float], float] | None = None
 
@@ -114,13 +117,11 @@ class Read:
         if self.link == "identity":
             return scores
         if self.link == "shares":
-            total = scores.sum(axis=1, keepdims=True)
-            return np.where(total > 0, scores / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
+            return _shares(scores)
         if self.link == "softmax":
             e = np.exp(scores - scores.max(axis=1, keepdims=True))
             return np.asarray(e / e.sum(axis=1, keepdims=True))
-        p = _sigmoid(scores)
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
+        return _shares(_sigmoid(scores))
 
     def decide(self, scores: FloatArray) -> Any:
         """Return the index of the predicted class (or the value, for regression) from scores."""
@@ -133,7 +134,13 @@ class Read:
 
 
 def _sigmoid(s: FloatArray) -> FloatArray:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * s)))
+    return np.asarray(expit(s))
+
+
+def _shares(s: FloatArray) -> FloatArray:
+    """Return scores divided by their sum; where that is 0 they are all equal."""
+    total = s.sum(axis=1, keepdims=True)
+    return np.where(total > 0, s / np.where(total > 0, total, 1.0), 1.0 / s.shape[1])
 
 
 @dataclass(frozen=True)
