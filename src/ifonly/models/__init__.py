@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import expit
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import Affine, FloatArray, Mip
@@ -134,6 +133,8 @@ class Read:
 
 
 def _sigmoid(s: FloatArray) -> FloatArray:
+    from scipy.special import expit  # noqa: PLC0415 - as scikit-learn computes it; slow to import
+
     return np.asarray(expit(s))
 
 
