@@ -45,11 +45,15 @@ class Cells:
             low = np.concatenate([[lower], np.nextafter(inside, np.inf)])
             high = np.concatenate([inside, [upper]])
             return cls(inside, low, high)
+
+        def point(k: FloatArray) -> FloatArray:  # 19 * 0.1 is above 1.9: only what is snapped can be compared
+            return np.round(k * step, feature.precision or 0)
+
         below = np.floor(inside / step)
-        below += ((below + 1) * step <= inside).astype(float) - (below * step > inside).astype(float)
+        below += (point(below + 1) <= inside).astype(float) - (point(below) > inside).astype(float)
         below = np.unique(below)
-        high = np.concatenate([np.array([feature.snap(b * step) for b in below]), [upper]])
-        low = np.concatenate([[lower], np.array([feature.snap((b + 1) * step) for b in below])])
+        high = np.concatenate([point(below), [upper]])
+        low = np.concatenate([[lower], point(below + 1)])
         return cls(high[:-1], low, high)
 
     def index(self, value: npt.ArrayLike) -> IntArray:
