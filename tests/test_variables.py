@@ -74,6 +74,17 @@ def test_integer_cells_hold_exactly_the_integers_between_cuts(cuts: list[float])
     )
 
 
+@pytest.mark.parametrize("precision", [1, 2, 3])
+def test_a_cut_on_a_decimal_grid_belongs_to_the_cell_below_it(precision: int) -> None:
+    """``19 * 0.1`` is above 1.9, and ``1.9 / 0.1`` is below 19."""
+    feature = Numeric("decimal", 0.0, 7.0, precision=precision)
+    for k in range(1, 7 * 10**precision):
+        cut = round(k / 10**precision, precision)
+        cells = Cells.of(feature, 0.0, 7.0, np.array([cut]))
+        assert cells.high[0] == cut
+        assert cells.low[1] == round((k + 1) / 10**precision, precision)
+
+
 # -- numeric features -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("j", [REAL, WHOLE, CENTS])
 @pytest.mark.parametrize("raw", [True, False])

@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import RegressorMixin
 from sklearn.ensemble import AdaBoostRegressor, RandomForestClassifier, RandomForestRegressor
@@ -151,6 +152,17 @@ def test_a_scikit_learn_reader_predicts_what_the_estimator_predicts(name, parame
         warnings.simplefilter("ignore")
         estimator = kind(**parameters).fit(X, y)
     check_reader(estimator, X, points=POINTS, rows=2)
+
+
+def test_a_reader_on_a_grid_of_decimals_splits_between_its_points():
+    frame = X.round({"income": 1, "debt": 2})
+    estimator = RandomForestClassifier(**trees, **seed).fit(frame, TWO)
+    check_reader(estimator, frame, schema=Schema.infer(frame, precision={"income": 1, "debt": 2}), points=POINTS)
+    # Thresholds between two points of the grid, and on one: 1.9 is below 19 * 0.1.
+    on_grid = DecisionTreeClassifier(max_depth=1).fit(pd.DataFrame({"x": [1.8, 2.0]}), [0, 1])
+    assert np.float32(on_grid.tree_.threshold[0]) == np.float32(1.9)
+    line = pd.DataFrame({"x": np.round(np.arange(0, 40) / 10, 1)})
+    check_reader(on_grid, line, schema=Schema.infer(line, precision={"x": 1}), points=200)
 
 
 # -- frameworks --------------------------------------------------------------------------------------------------------

@@ -111,20 +111,13 @@ class _Check:
 
     def others_change_nothing(self, u: FloatArray) -> None:
         """A feature that `features` does not name changes no score."""
-        box = Box.of(self.schema, u)
+        box, here = Box.of(self.schema, u), self.form(u[None, :])[0]
         for j in sorted(set(range(len(self.schema))) - self.form.features()):
-            moved = np.repeat(u[None, :], 8, axis=0)
-            part = self.schema.slice(j)
+            moved, part = np.repeat(u[None, :], 8, axis=0), self.schema.slice(j)
             moved[:, part] = random_rows(box, 8, self.rng)[:, part]
+            why = f"features() leaves out {self.schema.names[j]!r}, but it changes a score: "
             for v in moved:
-                self._same(
-                    self.form(v[None, :])[0],
-                    self.form(u[None, :])[0],
-                    "there",
-                    f"at {self._row(u)}",
-                    v,
-                    (f"features() leaves out {self.schema.names[j]!r}, but it changes a score"),
-                )
+                self._same(self.form(v[None, :])[0], here, "there", f"at {self._row(u)}", v, why)
 
     def cells_are_flat(self, u: FloatArray) -> None:
         """Between two neighbouring cuts, a numeric feature that does not enter by its raw value changes no score."""
@@ -133,19 +126,11 @@ class _Check:
             if not isinstance(feature, Numeric) or box.missing[j] or j in self.form.raw():
                 continue
             cells = Cells.of(feature, float(box.lower[j]), float(box.upper[j]), self._cuts().get(j, np.empty(0)))
-            ends = np.repeat(u[None, :], 2 * len(cells.low), axis=0)
-            ends[:, self.schema.starts[j]] = np.column_stack([cells.low, cells.high]).reshape(-1)
-            found = self.form(ends)
-            for k in range(len(cells.low)):
-                low, high = ends[2 * k], ends[2 * k + 1]
-                self._same(
-                    found[2 * k + 1],
-                    found[2 * k],
-                    "there",
-                    f"at {self._row(low)}",
-                    high,
-                    (f"by cuts() both values of {feature.name!r} lie in one cell, so their scores should be equal"),
-                )
+            lows, highs = (np.repeat(u[None, :], len(cells.low), axis=0) for _ in range(2))
+            lows[:, self.schema.starts[j]], highs[:, self.schema.starts[j]] = cells.low, cells.high
+            why = f"by cuts() two values of {feature.name!r} lie in one cell, and raw() does not name it: "
+            for low, high, a, b in zip(lows, highs, self.form(lows), self.form(highs), strict=True):
+                self._same(b, a, "there", f"at {self._row(low)}", high, why)
 
     # -- the optimiser's side -----------------------------------------------------------------------------------
     def pinned(self, u: FloatArray) -> None:
@@ -159,7 +144,7 @@ class _Check:
             room = self._room(true[k])
             require(
                 low <= true[k] + room and true[k] - room <= high,
-                f"the program gives score {k} of {self._row(u)} as {_between(low, high)}, NumPy as {true[k]!r}",
+                f"the program gives score {k} of {self._row(u)} as {_between(low, high)}, NumPy as {float(true[k])!r}",
             )
             if high - low > 2.0 * room:
                 finer = finer or self._refined(u, k, low, high)
@@ -168,7 +153,7 @@ class _Check:
                 require(
                     abs(low - true[k]) <= room and abs(high - true[k]) <= room,
                     f"refined at {self._row(u)}, the program gives score {k} there as {_between(low, high)}, NumPy as "
-                    f"{true[k]!r}",
+                    f"{float(true[k])!r}",
                 )
 
     def _refined(self, u: FloatArray, k: int, low: float, high: float) -> Form:
@@ -199,7 +184,7 @@ class _Check:
                 require(
                     answer.bound <= reached + self._room(reached),
                     f"the program proves {sign * answer.bound!r} to be the {word} score {k} near {self._row(u)}, but "
-                    f"NumPy gives {found[best, k]!r} at {self._row(points[best])}",
+                    f"NumPy gives {float(found[best, k])!r} at {self._row(points[best])}",
                 )
                 if answer.status is Status.OPTIMAL:
                     self._reached(x, answer, sign, k, word)
@@ -236,7 +221,10 @@ class _Check:
         """Return a program that holds the form over a box, its variables pinned to a row or free."""
         mip = Mip()
         x = Variables(mip, box, u, self._cuts(), form.raw())
-        scores = form.embed(mip, x)
+        try:
+            scores = form.embed(mip, x)
+        except RuntimeError as error:  # what `Variables` says of a raw value that was not announced
+            raise AssertionError(f"embed() asks for what raw() does not name: {error}") from error
         for j in sorted(form.features()) if pin else ():
             part = u[self.schema.slice(j)]
             if box.missing[j]:
@@ -278,7 +266,7 @@ class _Check:
         k = int(np.argmax(np.abs(a - b)))
         require(
             abs(a[k] - b[k]) <= self._room(float(b[k])),
-            f"{why}{': ' if why else ''}score {k} of {self._row(u)} is {a[k]!r} {here} and {b[k]!r} {there}",
+            f"{why}score {k} of {self._row(u)} is {float(a[k])!r} {here} and {float(b[k])!r} {there}",
         )
 
     def _row(self, u: FloatArray) -> str:

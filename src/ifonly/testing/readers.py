@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
+from ifonly.features import plain
 from ifonly.fitted import complete_row, open_model
 from ifonly.mip import FloatArray
 from ifonly.models import Model
@@ -143,7 +144,7 @@ class _Compared:
             i = int(np.argmax(differs))
             raise AssertionError(
                 f"{self._row(U[i])}: the form says {ours[i]!r} (scores {scores[i].tolist()}), {self.who}.predict says "
-                f"{said[i]!r}"
+                f"{plain(said[i])!r}"
             )
 
     def _margin(self, scores: FloatArray) -> FloatArray:
