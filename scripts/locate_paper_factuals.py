@@ -20,8 +20,9 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.paper.sets import FACTUALS, SETS  # noqa: E402 - after the path is set
-from ifonly import datasets  # noqa: E402
+from benchmarks.paper.sets import FACTUALS, SETS
+
+from ifonly import datasets
 
 
 def positions(listed: pd.DataFrame, test: datasets.Dataset) -> tuple[list[int], float]:

@@ -83,7 +83,9 @@ def append(path: Path, line: Line) -> None:
 
 def read(path: Path) -> pd.DataFrame:
     """Return all lines; of repeated ones the last."""
-    frame = pd.read_csv(path, dtype={"note": object, "answers": object}, keep_default_na=False, na_values={"seconds": [""]})
+    frame = pd.read_csv(
+        path, dtype={"note": object, "answers": object}, keep_default_na=False, na_values={"seconds": [""]}
+    )
     frame["seconds"] = pd.to_numeric(frame["seconds"], errors="coerce")
     return frame.drop_duplicates(KEYS, keep="last").reset_index(drop=True)
 

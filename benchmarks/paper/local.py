@@ -51,9 +51,7 @@ class _Local:
 
 class _Spheres(_Local):
     def search(self, factual: FloatArray, seconds: float) -> FloatArray | None:
-        return growing_spheres.grow(
-            factual, self.data.encoding, self.wanted, frozen=self.data.frozen, seconds=seconds
-        )
+        return growing_spheres.grow(factual, self.data.encoding, self.wanted, frozen=self.data.frozen, seconds=seconds)
 
 
 class _Face(_Local):

@@ -20,7 +20,6 @@ import time
 import warnings
 from typing import Any
 
-
 from benchmarks.paper.models import Fitted
 from benchmarks.paper.replies import Reply
 from ifonly import Actionability, Diversity, Explainer, Manifold, Proximity, Sparsity
@@ -94,5 +93,3 @@ class Ours:
 
 def _notes(answer: Any) -> list[str]:
     return [str(note) for note in getattr(answer, "notes", ()) if str(note).startswith("only")]
-
-

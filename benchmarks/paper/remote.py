@@ -71,18 +71,21 @@ class Remote:
     def _start(self) -> Worker:
         worker = Worker(self.python, self.peer.path, self.log)
         try:
-            reply = worker.ask({"open": str(self.task)}, _OPENING)
-            if reply["status"] != "open":
-                raise Died(reply["note"])
-            data = self.source.data
-            ours = self.source.wanted(data.frame(data.encoding.codes(self.check)))
-            share = float(np.mean(ours == (np.array(reply["predictions"]) == data.train.wanted)))
-            if share < _AGREEMENT:
-                raise Disagrees(f"its model agrees with ours on {share:.1%} of {len(self.check)} rows")
+            self._compare(worker.ask({"open": str(self.task)}, _OPENING))
         except BaseException:
             worker.close()
             raise
         return worker
+
+    def _compare(self, reply: dict[str, Any]) -> None:
+        """Both sides must explain the same model."""
+        if reply["status"] != "open":
+            raise Died(reply["note"])
+        data = self.source.data
+        ours = self.source.wanted(data.frame(data.encoding.codes(self.check)))
+        share = float(np.mean(ours == (np.array(reply["predictions"]) == data.train.wanted)))
+        if share < _AGREEMENT:
+            raise Disagrees(f"its model agrees with ours on {share:.1%} of {len(self.check)} rows")
 
     def explain(self, position: int, seconds: float) -> Reply:
         """Ask, and end the worker when it hangs."""
@@ -202,4 +205,3 @@ def _last_below(limit: float, scale: float, shift: float, reach: tuple[float, fl
     while below(above := np.nextafter(guess, np.float32(np.inf), dtype=np.float32)):
         guess = above
     return float(guess)
-

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,15 +67,20 @@ def plan(data: Sequence[str], models: Sequence[str], methods: Sequence[str]) -> 
     """Return the cells in the order of the run: model by model, ours first, one answer before three."""
     counts = ((1, ONE), (3, THREE))
     return [
-        Cell(d, m, method, n) for d in data for m in models for n, known in counts for method in known if method in methods
+        Cell(d, m, method, n)
+        for d in data
+        for m in models
+        for n, known in counts
+        for method in known
+        if method in methods
     ]
 
 
-Told = Callable[[Cell, int, int, int], None]
+Told = Callable[[Cell, int, int], None]
 
 
 def run(cells: Sequence[Cell], settings: Settings, path: Path, tell: Told) -> None:
-    """Ask for what is missing, appending to a file; `tell` hears of every answer: the cell, done, left, valid."""
+    """Ask for what is missing, appending to a file; `tell` hears of each: the cell, how many are done, of how many."""
     known = answers.done(path)
     left = _count(cells, known, settings)
     finished = 0
@@ -90,7 +94,7 @@ def run(cells: Sequence[Cell], settings: Settings, path: Path, tell: Told) -> No
             answers.append(path, line)
             step = len(rows) if line.factual == answers.NOT_OPENED else 1
             finished += step
-            tell(cell, finished, left, step)
+            tell(cell, finished, left)
 
 
 def _count(cells: Sequence[Cell], known: set[tuple[Cell, int]], settings: Settings) -> int:
@@ -128,15 +132,3 @@ def _lines(cell: Cell, source: Fitted, rows: Sequence[int], settings: Settings) 
             yield answers.line_of(cell, position, reply, limit)
     finally:
         session.close()
-
-
-class Clock:
-    """Tells how long the rest takes, from the time that was spent so far."""
-
-    def __init__(self) -> None:
-        self.began = time.perf_counter()
-
-    def left(self, finished: int, total: int) -> float:
-        """Return the seconds that the rest will take at the same rate."""
-        spent = time.perf_counter() - self.began
-        return spent / max(finished, 1) * max(total - finished, 0)

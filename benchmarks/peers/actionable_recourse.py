@@ -79,7 +79,8 @@ def recourse(
     """Return the cheapest coded row on the grids that the classifier accepts; None when there is none in time."""
     count = len(encoding.fields)
     menus = [
-        choices(j, encoding, population, float(factual[j]), size, encoding.fields[j].name in frozen) for j in range(count)
+        choices(j, encoding, population, float(factual[j]), size, encoding.fields[j].name in frozen)
+        for j in range(count)
     ]
     parts = np.concatenate([model.part(j, menu.values) for j, menu in enumerate(menus)])
     costs = np.concatenate([menu.costs for menu in menus])

@@ -1,4 +1,6 @@
-"""Growing Spheres, from its description: Laugel et al. (2017), "Inverse classification for comparison-based interpretability".
+"""Growing Spheres, from its description.
+
+Laugel et al. (2017), "Inverse classification for comparison-based interpretability in machine learning".
 
 Generation: draw points uniformly in the ball of radius eta around the factual; while one of them has the wanted class,
 halve eta. Then draw in the layers SL(x, a0, a1) of the same width, one after the other, until points of the wanted
