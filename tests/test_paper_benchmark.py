@@ -204,7 +204,7 @@ def test_bars_of_a_fake_run() -> None:
     assert len(lost) == 4
     exceptions = [e for text in lost for e in broken[text].exceptions]
     assert "compas, rf, ifonly, 1: 0.50 ()" in exceptions
-    assert any("-100.50 here, -15.23 printed; ifonly-nearest has -3.50" in e for e in exceptions), exceptions
+    assert any("-100.00 here, -15.23 printed; ifonly-nearest has -3.50" in e for e in exceptions), exceptions
     # A peer that beats the balanced row on its own instances is named.
     better = table.copy()
     better.loc[better["method"] == "dice-genetic", "cont_proximity"] = -0.5

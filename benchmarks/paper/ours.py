@@ -10,8 +10,9 @@ With S the sum of the training ranges of the numeric features, in raw units, and
   proximity is the greatest that any answer has, but for those hundredths;
 - ``ifonly_tr``: the first, within 0.1 (l1, in ranges) of the convex hull of the training rows of the wanted class, the
   paper's trust region;
-- ``ifonly-diverse``: l1 in ranges + 0.1 per changed feature, any two answers at least so far apart (in ranges, a category
-  counting 1) as `APART` says. No feature is farther apart than 1, so that many features differ.
+- ``ifonly-diverse``: l1 in ranges + 0.01 per changed feature, any two answers at least so far apart (in ranges, a
+  category counting 1, a range of a number as much) as `APART` says. No feature is farther apart than that, so that
+  many features differ.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from ifonly.errors import IfOnlyError, IfOnlyWarning, NoCounterfactual
 __all__ = ["APART", "OBJECTIVES", "Ours", "criteria"]
 
 OBJECTIVES = ("ifonly", "ifonly-fewest", "ifonly-nearest", "ifonly_tr", "ifonly-diverse")
-APART = {"adult": 4.5, "compas": 1.5, "heloc": 2.0, "give_me_some_credit": 3.0}
+# The least distance between answers, and what the range of a number counts.
+APART = {"adult": (3.0, 0.2), "compas": (1.5, 1.0), "heloc": (2.0, 1.0), "give_me_some_credit": (2.0, 1.0)}
 _PRICE, _SWITCH = 1 / 500, 30.0
 _EPSILON = 0.1
 
@@ -54,8 +56,9 @@ def criteria(method: str, source: Fitted) -> list[Criterion]:
         return [*price(0.0, 0.01), *house]
     if method == "ifonly-diverse":
         # Distances between answers are counted in ranges, so the objective is too.
-        ranges = [Proximity("l1", scale="range"), Sparsity(price=0.1)]
-        return [*ranges, Diversity("iterate", distance=APART[data.name]), *house]
+        distance, weight = APART[data.name]
+        ranges = Proximity("l1", scale="range", weights=dict.fromkeys(data.numbers, weight))
+        return [ranges, Sparsity(price=0.01), Diversity("iterate", distance=distance), *house]
     region = [Manifold(epsilon=_EPSILON)] if method == "ifonly_tr" else []
     return [*price(_PRICE * total, _SWITCH * _PRICE * total), *region, *house]
 
