@@ -78,6 +78,14 @@ class Incumbents:
             self.offer(self._shrunk(u, TreeScan(brackets, u)))
         return self.best
 
+    def shrink(self, u: FloatArray) -> None:
+        """Shrink a point that has the wanted outcome towards the factual."""
+        brackets = self.reducer.brackets
+        if brackets is not None:
+            scan = TreeScan(brackets, u)
+            if _reached(scan.here()):
+                self.offer(self._shrunk(u, scan))
+
     def thorough(self, deadline: float = np.inf) -> Known | None:
         """Trade changes of two features against each other until no pair is cheaper."""
         brackets = self.reducer.brackets

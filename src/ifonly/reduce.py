@@ -169,11 +169,26 @@ class Reducer:
             np.add.at(row, gap.columns, gap.values)
         return Brackets(self.form, G, np.array([gap.constant for gap in gaps]))
 
-    # -- what a network can do ----------------------------------------------------------------------------------
-    def for_budget(self, box: Box, budget: float) -> Statement:
-        """Return the statement with unit bounds that hold within the budget; the program must then keep to it."""
-        if not isinstance(self.form, Network) or not np.isfinite(budget):
+    # -- what a box leaves of the model -------------------------------------------------------------------------
+    def within_box(self, box: Box) -> Statement:
+        """Return the statement with trees that have nothing but what the box leaves open.
+
+        With fewer cuts, cells are larger and a feature stays in its own more often. So this is only for demands that
+        never ask for a change.
+        """
+        if not isinstance(self.form, Trees) or not self._never_asks_for_change:
             return self.statement
+        return replace(self.statement, form=self.form.within(box))
+
+    @cached_property
+    def _never_asks_for_change(self) -> bool:
+        demands = self.statement.demands
+        return all(isinstance(d, Goal) or d.within_box() or d.at_most() is not None for d in demands)
+
+    def for_budget(self, box: Box, budget: float) -> Statement | None:
+        """Return the statement with unit bounds that hold within the budget only, for a network."""
+        if not isinstance(self.form, Network) or not np.isfinite(budget):
+            return None
         rate = self.separable.levels.copy()
         for j, feature in enumerate(self.schema.features):
             if isinstance(feature, Numeric):

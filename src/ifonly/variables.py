@@ -45,15 +45,13 @@ class Cells:
             low = np.concatenate([[lower], np.nextafter(inside, np.inf)])
             high = np.concatenate([inside, [upper]])
             return cls(inside, low, high)
-
-        def point(k: FloatArray) -> FloatArray:  # 19 * 0.1 is above 1.9: only what is snapped can be compared
-            return np.round(k * step, feature.precision or 0)
-
-        below = np.floor(inside / step)
-        below += (point(below + 1) <= inside).astype(float) - (point(below) > inside).astype(float)
+        # b / 10^p is the float nearest to the decimal number, as a value on the grid is stored; b * step may be off by one.
+        unit = 10.0 ** (feature.precision or 0)
+        below = np.floor(inside * unit)
+        below += ((below + 1) / unit <= inside).astype(float) - (below / unit > inside).astype(float)
         below = np.unique(below)
-        high = np.concatenate([point(below), [upper]])
-        low = np.concatenate([[lower], point(below + 1)])
+        high = np.concatenate([below / unit, [upper]])
+        low = np.concatenate([[lower], (below + 1) / unit])
         return cls(high[:-1], low, high)
 
     def index(self, value: npt.ArrayLike) -> IntArray:

@@ -23,7 +23,7 @@ from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
 from ifonly.criteria.hull_points import Seeker, costing_of, ends_of, numeric_entries
 from ifonly.criteria.lengths import at_least_length
-from ifonly.hull import Ball, Hull, Meter, Slice
+from ifonly.hull import Ball, Hull, Meter, Norm, Slice
 from ifonly.mip import Affine, FloatArray
 from ifonly.schema import Numeric
 from ifonly.solvers.columns import Block
@@ -118,9 +118,19 @@ class InHull(Demand):
         return tuple(Meter(hull, self.ball.norm) for hull in self.hulls)
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
-        """Say which rows lie in the enlarged hulls."""
-        del query
-        return np.asarray(self.distance(U) <= self.ball.radius + TOLERANCE)
+        """Say which rows lie in the enlarged hulls; a linear program is asked only where nothing simpler tells."""
+        out = np.zeros(len(U), dtype=np.bool_)
+        if not len(self.hull.entries):
+            return ~out
+        X, limit = self.hull.scaled(U), self.ball.radius + TOLERANCE
+        levels = np.ones(len(self.hull.entries), dtype=np.bool_)
+        levels[[i for i, _ in numeric_entries(query, self.hull)]] = False
+        n = len(self.features(query)) - int((~levels).sum())
+        for hull, meter in zip(self.hulls, self._meters, strict=True):
+            left = np.flatnonzero(~out)
+            left = left[_may_be_near(hull, X[left], levels if least_apart(self.ball.norm, n) > limit else None, limit)]
+            out[left] = [meter.distance(x, limit) <= limit for x in X[left]]
+        return out
 
     # -- before solving -----------------------------------------------------------------------------------------
     def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
@@ -192,6 +202,28 @@ class InHull(Demand):
         needed = float(self.distance(u[None, :])[0])
         change = f"epsilon {number(self.ball.radius)} -> {number(needed + TOLERANCE, 'up')}"
         return Relaxation(self.text, change, needed - self.ball.radius)
+
+
+def least_apart(norm: Norm, n: int) -> float:
+    """Return how far from a hull a point is at least whose `n` categories are those of none of its rows together.
+
+    Let row ``i`` differ from the point in ``m_i >= 1`` categories and ``q_f`` be the weight of the rows that differ in
+    category ``f``, so that ``sum_f q_f = sum_i lambda_i m_i >= 1``. The 0/1 columns of ``f`` add ``2 q_f`` to the l1 norm, at
+    least ``q_f^2`` to the square of the l2 norm, and ``q_f`` is an entry.
+    """
+    return np.inf if n == 0 else {"l1": 2.0, "l2": 1.0 / np.sqrt(n), "linf": 1.0 / n}[norm]
+
+
+def _may_be_near(
+    hull: Hull, X: FloatArray, levels: npt.NDArray[np.bool_] | None, limit: float
+) -> npt.NDArray[np.bool_]:
+    """Say which points are not farther than `limit` by their coordinates, and share these levels with a row."""
+    lowest, highest = hull.range
+    near = np.asarray(((lowest - limit <= X) & (highest + limit >= X)).all(axis=1))
+    if levels is not None and levels.any():
+        known = {row.tobytes() for row in hull.points[:, levels] > 0.5}
+        near &= np.array([row.tobytes() in known for row in X[:, levels] > 0.5], dtype=np.bool_)
+    return near
 
 
 def least_for_levels(statement: Statement, box: Box) -> float:

@@ -88,11 +88,18 @@ class Manifold(Criterion):
                 f"{self.clusters!r}."
             )
 
+    @property
+    def _key(self) -> tuple[object, ...]:
+        """What tells one from another; rows and labels, which have no truth value to compare by, by their identity."""
+        many = not isinstance(self.clusters, int | str | None)
+        clusters = id(self.clusters) if many else self.clusters
+        return self.epsilon, self.norm, self.of, self.by, self.isolation, id(self.rows), many, clusters
+
     def __eq__(self, other: object) -> bool:
-        return self is other  # rows and labels have no truth value to compare by
+        return isinstance(other, Manifold) and self._key == other._key
 
     def __hash__(self) -> int:
-        return id(self)
+        return hash(self._key)
 
     def check(self, query: Query) -> None:
         """There must be rows to be close to."""
@@ -142,8 +149,7 @@ class Manifold(Criterion):
         """Return the rows that are meant, from memory when the same was asked before."""
         goal = query.goal
         wanted = () if goal is None else (goal.kind, goal.index, goal.probability, goal.low, goal.high)
-        many = not isinstance(self.clusters, int | str | None)
-        key = (self.of, self.by, wanted, id(self.rows), id(self.clusters) if many else self.clusters, query.seed)
+        key = (*self._key[2:4], *self._key[5:], wanted, query.seed)
         known = _CLOUDS.setdefault(query.training, {})
         if key not in known:
             U, words, which = self._select(query)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import expit
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import Affine, FloatArray, Mip
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from ifonly.models.source import Source
     from ifonly.variables import Variables
 
-__all__ = ["Form", "Model", "Read", "known_readers", "read_estimator", "reads"]
+__all__ = ["Form", "Model", "Read", "known_readers", "read_estimator", "reads", "sigmoid"]
 
 Link = Literal["none", "identity", "sigmoid", "softmax", "clip", "normalised", "shares"]
 
@@ -112,7 +111,7 @@ class Read:
             return self.link_forward(scores)
         if self.rule == "sign":
             s = scores[:, 0]
-            p = np.clip((s + 1) / 2, 0, 1) if self.link == "clip" else s if self.link == "identity" else _sigmoid(s)
+            p = np.clip((s + 1) / 2, 0, 1) if self.link == "clip" else s if self.link == "identity" else sigmoid(s)
             return np.column_stack([1 - p, p])
         if self.link == "identity":
             return scores
@@ -121,7 +120,7 @@ class Read:
         if self.link == "softmax":
             e = np.exp(scores - scores.max(axis=1, keepdims=True))
             return np.asarray(e / e.sum(axis=1, keepdims=True))
-        return _shares(_sigmoid(scores))
+        return _shares(sigmoid(scores))
 
     def decide(self, scores: FloatArray) -> Any:
         """Return the index of the predicted class (or the value, for regression) from scores."""
@@ -133,7 +132,10 @@ class Read:
         return above.astype(np.int64)
 
 
-def _sigmoid(s: FloatArray) -> FloatArray:
+def sigmoid(s: FloatArray) -> FloatArray:
+    """Return ``1 / (1 + exp(-s))``, as scikit-learn computes it."""
+    from scipy.special import expit  # noqa: PLC0415 - slow to import
+
     return np.asarray(expit(s))
 
 

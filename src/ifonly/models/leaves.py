@@ -22,6 +22,7 @@ __all__ = ["CellTable", "Leaves"]
 
 BoolArray = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int32]
+_NO_END = 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +150,25 @@ class Leaves:
             return int(part.argmax()) if part.any() else -1
         return -1 if np.isnan(part[0]) else int(np.searchsorted(self.cuts[j], part[0], side="left"))
 
+    @cached_property
+    def _by_value(self) -> dict[int, BoolArray]:
+        """Per feature that has leaves which only a missing value reaches: the other leaves."""
+        found = {}
+        for j in self.features:
+            if self.is_numeric[j]:
+                some = self.low_of[j] < np.minimum(self.high_of[j], self.cuts[j].size)
+            else:
+                some = self.level_of[self.schema.slice(j)].any(axis=0)
+            if not some.all():
+                found[j] = some
+        return found
+
     def alive(self, box: Box) -> BoolArray:
         """Return the leaves that some point of the box can reach."""
         alive = np.ones(len(self.node), dtype=np.bool_)
+        for j, some in self._by_value.items():
+            if not box.missing[j]:
+                alive &= some
         for j in self.features:
             if box.missing[j]:
                 alive &= self.missing_of[j]
@@ -168,3 +185,37 @@ class Leaves:
                 if not allowed.all():
                     alive &= np.logical_or.reduce(self.level_of[part][allowed], axis=0)
         return alive
+
+    def within(self, box: Box) -> Leaves:
+        """Return the leaves that a box leaves open, with the cuts that still tell them apart and no others.
+
+        The only leaf left of a tree asks for nothing any more: every point of the box is in it.
+        """
+        kept = np.flatnonzero(self.alive(box))
+        tree = self.tree[kept]
+        low = np.full((len(kept), len(self.schema)), -1, dtype=np.int32)
+        high = np.full((len(kept), len(self.schema)), _NO_END, dtype=np.int32)
+        levels = self.levels[kept]
+        undecided = np.bincount(tree, minlength=int(self.tree[-1]) + 1)[tree] > 1
+        levels[~undecided] = True
+        rows = kept[undecided]
+        cuts, features = {}, []
+        for j in self.features:
+            if box.missing[j]:
+                continue
+            if not self.is_numeric[j]:
+                part = self.schema.slice(j)
+                if not levels[:, part][:, box.allowed[part]].all():
+                    features.append(j)
+                continue
+            first, last = self.cuts[j].searchsorted((box.lower[j], box.upper[j]), side="left")
+            begins, ends = self.low_of[j][rows], self.high_of[j][rows]
+            has_low, has_high = begins >= first, ends < last
+            used = np.unique(np.concatenate([begins[has_low], ends[has_high]]))
+            if used.size:
+                low[undecided, j] = np.where(has_low, used.searchsorted(begins), -1)
+                high[undecided, j] = np.where(has_high, used.searchsorted(ends), _NO_END)
+                cuts[j] = self.cuts[j][used]
+                features.append(j)
+        missing = self.when_missing[kept]
+        return Leaves(self.schema, tuple(features), cuts, self.node[kept], tree, low, high, levels, missing)

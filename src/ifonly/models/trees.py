@@ -15,13 +15,14 @@ tighter than the node-wise rows of Misic (2020) at the same number of rows. Leav
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models.leaves import Leaves
 from ifonly.schema import Numeric, Schema
@@ -219,6 +220,13 @@ class Trees:
         parts = [np.concatenate(p) for p in zip(*done, strict=True)]
         order = np.argsort(parts[1], kind="stable")
         return Leaves(self.schema, tuple(sorted(self.features())), self._cuts, *(p[order] for p in parts))
+
+    def within(self, box: Box) -> Trees:
+        """Return the same trees for points of a box: leaves and cuts that it rules out are never built."""
+        form = replace(self)
+        leaves = self.leaves.within(box)
+        form.__dict__.update(leaves=leaves, _cuts=dict(leaves.cuts), _features=frozenset(leaves.features))
+        return form
 
     def _child(
         self,

@@ -108,7 +108,7 @@ class PricedProgram:
         self._slack = np.empty(0, dtype=np.int32)
         self._penalty = _PENALTY
         self._moved = True
-        self._order: list[tuple[int, IntArray]] = []
+        self._order: list[tuple[IntArray, IntArray]] = []
         self.used: list[set[int]] = [set() for _ in self.blocks]
         if elastic:
             self._add_slack()
@@ -140,7 +140,7 @@ class PricedProgram:
         if not new.size:
             return 0
         self._inside[k][new] = True
-        self._order.append((k, new))
+        self._order.append((np.full(new.size, k), new))
         rows = np.append(block.rows, block.one).astype(np.int32)
         entries = np.column_stack([block.matrix[new], np.ones(new.size)])
         start = (np.arange(new.size) * len(rows)).astype(np.int32)
@@ -216,10 +216,11 @@ class PricedProgram:
 
     def _note(self, values: FloatArray) -> None:
         """Remember the columns that carry weight."""
-        at = self.n_columns + len(self._slack)
-        for k, which in self._order:
-            self.used[k].update(which[values[at : at + len(which)] > 0.0].tolist())
-            at += len(which)
+        weights = values[self.n_columns + len(self._slack) :]
+        blocks, which = (np.concatenate(parts) for parts in zip(*self._order, strict=True))
+        carry = weights > 0.0
+        for k, i in zip(blocks[carry].tolist(), which[carry].tolist(), strict=True):
+            self.used[k].add(i)
 
     def _worst(self, k: int, reduced: FloatArray) -> IntArray:
         """Return the columns of a block with the most negative reduced costs, and remember them."""
