@@ -217,7 +217,7 @@ def judge(family: str, task: Task, build: Build, factuals: int) -> Line:
     began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        batch = explainer.explain_all(rows, want=want, time_limit=60)
+        batch = explainer.explain_all(rows, want=want, time_limit=300)
     seconds = time.process_time() - began
     found = batch.found()
     confirmed = sum(_confirmed(model, e.frame(), reached) for e in found)

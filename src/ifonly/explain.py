@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ifonly.box import Box
 from ifonly.criteria import Criterion, Query
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
@@ -79,7 +80,10 @@ class Explainer:
         solver: str = "auto",
         random_state: int = 0,
     ) -> None:
+        from ifonly.models.complete import complete  # noqa: PLC0415 - composites are loaded with the readers
+
         self.schema, self.model, self._frame, U = open_model(model, X, schema)
+        self._complete = complete(self.model.read.form)
         labels = None if y is None else np.asarray(y, dtype=object).reshape(-1)
         if labels is not None and len(labels) != len(U):
             raise CriterionError(f"y has {len(labels)} entries but X has {len(U)} rows. Pass matching data.")
@@ -187,7 +191,8 @@ class Explainer:
         demands = [d for criterion in merged for d in criterion.demands(query)]
         for criterion in merged:
             criterion.check_together(query, demands)
-        statement = Statement(query, (goal, *demands), merged, self.model.read.form)
+        form = self.model.read.form if Box.of(schema, factual).missing.any() else self._complete
+        statement = Statement(query, (goal, *demands), merged, form)
         return Question(self, frame, query, goal, statement)
 
     def _goal(self, want: Any, factual: FloatArray) -> Goal:

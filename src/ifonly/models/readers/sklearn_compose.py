@@ -11,6 +11,7 @@ import numpy as np
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
 from ifonly.models import Form, Link, Read, read_estimator, reads
+from ifonly.models.complete import complete
 from ifonly.models.compose import combine, mean, stack
 from ifonly.models.linear import Linear
 from ifonly.models.outcomes import least, missing_for_all, one_score, probabilities, values, votes
@@ -219,18 +220,19 @@ def read_stacking(estimator: Any, source: Source) -> Read:
     final, kind = estimator.final_estimator_, type(estimator.final_estimator_).__name__
     seen = _seen_by_final(said.n_outputs, source, estimator.passthrough)
     read = read_estimator(final, seen.within("final estimator"))
-    if not isinstance(read.form, Linear):
+    linear = complete(read.form)  # gaps in data that is passed through are not filled in here
+    if not isinstance(linear, Linear):
         raise UnsupportedModel(
             f"{source.where}{type(estimator).__name__} with final estimator {kind}: only a linear one, such as "
             "LogisticRegression, Ridge or LinearSVC, can be read over the members."
         )
     n = said.n_outputs
-    form = combine(said, read.form.weights[:, :n], read.form.intercept)
+    form = combine(said, linear.weights[:, :n], linear.intercept)
     if estimator.passthrough:
-        own = Linear(source.schema, read.form.weights[:, n:], np.zeros(read.form.n_outputs))
-        eye = np.eye(read.form.n_outputs)
-        both = np.hstack([read.form.weights[:, :n], eye])
-        form = combine(stack([said, own]), both, read.form.intercept)
+        own = Linear(source.schema, linear.weights[:, n:], np.zeros(linear.n_outputs))
+        eye = np.eye(linear.n_outputs)
+        both = np.hstack([linear.weights[:, :n], eye])
+        form = combine(stack([said, own]), both, linear.intercept)
     classes = labels_of(estimator) if read.classes else ()
     through = estimator.passthrough
     return replace(
