@@ -12,6 +12,7 @@ import logging
 from ifonly.criteria.actionability import Actionability, Implies, LinearRow
 from ifonly.criteria.causality import Causality, Cause
 from ifonly.criteria.diversity import Diversity
+from ifonly.criteria.manifold import Manifold
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.robustness import Robustness
 from ifonly.criteria.sparsity import Sparsity
@@ -57,6 +58,7 @@ __all__ = [
     "Implies",
     "Infeasible",
     "LinearRow",
+    "Manifold",
     "NoCounterfactual",
     "NotProvenOptimal",
     "NotVerified",

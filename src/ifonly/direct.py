@@ -11,12 +11,14 @@ Both are solved to the end, so what comes back is proven optimal, or proven not 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ifonly.box import Box
 from ifonly.criteria.validity import Goal
+from ifonly.events import Built, OnEvent
 from ifonly.knapsack import Answer, Jump, Slide, cheapest_moves
 from ifonly.mip import Affine, FloatArray
 from ifonly.models.linear import Linear
@@ -39,7 +41,9 @@ class Settled:
     met: tuple[FloatArray, ...] = ()
 
 
-def settle(statement: Statement, box: Box, limits: Limits, deadline: float) -> Settled | None:
+def settle(
+    statement: Statement, box: Box, limits: Limits, deadline: float, on_event: OnEvent | None = None
+) -> Settled | None:
     """Solve a question that needs no solver, or return None for one that does."""
     single_tree = isinstance(statement.form, Trees) and statement.form.n_trees == 1
     if not single_tree and not isinstance(statement.form, Linear):
@@ -51,11 +55,11 @@ def settle(statement: Statement, box: Box, limits: Limits, deadline: float) -> S
     goal, most = _goal_and_count(statement)
     if goal is None:
         return None
-    return (
-        _leaves(statement, box, goal, most, limits)
-        if single_tree
-        else _row(statement, box, goal, most, limits, deadline)
-    )
+    tell = on_event or (lambda _: None)
+    if single_tree:
+        return _leaves(statement, box, goal, most, limits, tell)
+    row = _row(statement, box, goal)
+    return None if row is None else row.settle(most, limits, deadline, tell)
 
 
 def _goal_and_count(statement: Statement) -> tuple[Goal | None, int]:
@@ -93,7 +97,34 @@ class _Mover:
             u[part.start + self.levels[int(move)]] = 1.0
 
 
-def _row(statement: Statement, box: Box, goal: Goal, most: int, limits: Limits, deadline: float) -> Settled | None:
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """The goal as one row: so much is needed, and these features can gain it."""
+
+    factual: FloatArray
+    box: Box
+    need: float
+    movers: tuple[_Mover, ...]
+
+    def settle(self, most: int, limits: Limits, deadline: float, tell: OnEvent) -> Settled | None:
+        """Return the cheapest moves as a point; None when the search gives up."""
+        tell(Built(len(self.movers), 1 + (most < len(self.movers))))
+        moves = [mover.moves for mover in self.movers]
+        found = cheapest_moves(moves, self.need, most, gap=limits.gap, cutoff=limits.cutoff, deadline=deadline)
+        if not isinstance(found, Answer):
+            return Settled() if found is None else None
+        points = tuple(self._point(chosen) for chosen in found.better)
+        return Settled(points[-1], found.bound, points[:-1])
+
+    def _point(self, moves: Mapping[int, float]) -> FloatArray:
+        u = self.factual.copy()
+        for i, move in moves.items():
+            self.movers[i].apply(u, move, self.box)
+        return u
+
+
+def _row(statement: Statement, box: Box, goal: Goal) -> _Row | None:
+    """Return the goal of a linear form as a row, if it is one, and the costs have no squares."""
     form, query = statement.form, statement.query
     assert isinstance(form, Linear)
     if statement.costs().square.any() or goal.is_curved():
@@ -106,16 +137,8 @@ def _row(statement: Statement, box: Box, goal: Goal, most: int, limits: Limits, 
     slope = np.zeros(query.schema.width)
     np.add.at(slope, gaps[0].columns, gaps[0].values)
     need = -float(slope @ query.factual + gaps[0].constant)
-    movers = [mover for j in sorted(form.features()) if (mover := _mover(statement, box, slope, j)) is not None]
-    moves = [mover.moves for mover in movers]
-    found = cheapest_moves(moves, need, most, gap=limits.gap, cutoff=limits.cutoff, deadline=deadline)
-    if not isinstance(found, Answer):
-        return Settled() if found is None else None
-    points = [query.factual.copy() for _ in found.better]
-    for u, chosen in zip(points, found.better, strict=True):
-        for i, move in chosen.items():
-            movers[i].apply(u, move, box)
-    return Settled(points[-1], found.bound, tuple(points[:-1]))
+    movers = (_mover(statement, box, slope, j) for j in sorted(form.features()))
+    return _Row(query.factual, box, need, tuple(mover for mover in movers if mover is not None))
 
 
 def _mover(statement: Statement, box: Box, slope: FloatArray, j: int) -> _Mover | None:
@@ -142,7 +165,7 @@ def _mover(statement: Statement, box: Box, slope: FloatArray, j: int) -> _Mover 
 
 
 # -- one tree --------------------------------------------------------------------------------------------------------
-def _leaves(statement: Statement, box: Box, goal: Goal, most: int, limits: Limits) -> Settled | None:
+def _leaves(statement: Statement, box: Box, goal: Goal, most: int, limits: Limits, tell: OnEvent) -> Settled:
     """Look at every leaf with the wanted outcome: the cheapest value of each feature that it allows."""
     form, query = statement.form, statement.query
     assert isinstance(form, Trees)
@@ -152,6 +175,7 @@ def _leaves(statement: Statement, box: Box, goal: Goal, most: int, limits: Limit
     if reducer.brackets is not None and statement.margin > 0.0:
         meets &= (reducer.brackets.values + reducer.brackets.constant >= 0.0).all(axis=1)
     wanted = np.flatnonzero(meets)
+    tell(Built(len(wanted), len(form.features())))
     cost, changes = np.zeros(len(wanted)), np.zeros(len(wanted), dtype=np.int64)
     values = {}
     for j, options in reducer.options(box).items():
@@ -162,7 +186,7 @@ def _leaves(statement: Statement, box: Box, goal: Goal, most: int, limits: Limit
         changes += ~home[first]
         values[j] = options.parts[first]
     cost[changes > most] = np.inf
-    if not len(cost) or not cost.min() <= limits.cutoff:
+    if not np.isfinite(cost).any() or cost.min() > limits.cutoff:
         return Settled()
     best = int(cost.argmin())
     u = query.factual.copy()

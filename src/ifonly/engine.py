@@ -19,6 +19,7 @@ from ifonly.models.network import Network
 from ifonly.problem import Problem, Statement, build
 from ifonly.reduce import Reducer
 from ifonly.solvers import Backend, Capability, Limits, Solution, Status
+from ifonly.solvers.pricing import with_blocks
 from ifonly.solvers.tangents import solve
 
 __all__ = ["Found", "find", "run"]
@@ -29,6 +30,7 @@ _TIE = 1e-12
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds
 _LARGE = 800  # open leaves that make a better incumbent worth its time
 _SHALLOW = 0.5  # share of the budget at which a network is tried first: its units are decided more often there
+_DEEP = 0.25  # share of what is open between bound and answer at which a hull is tried first
 _SHIFTS = (0.0, 0.3, -0.3)  # of what is rounded at one half
 _DEAR = 0.34  # share of what is left that makes a feature worth a split
 
@@ -102,7 +104,7 @@ def _find_in(
     if box.empty() is not None:
         return Found(Status.INFEASIBLE, bound=np.inf)
     if Capability.YIELDS in backend.capabilities:
-        settled = settle(statement, box, limits, deadline)
+        settled = settle(statement, box, limits, deadline, on_event)
         if settled is not None:
             return _settled(statement, settled, on_event)
     return _Search(statement, box, backend, limits, deadline, on_event).run()
@@ -137,6 +139,7 @@ class _Search:
         self.limits, self.deadline, self.on_event = limits, deadline, on_event
         self.reducer = Reducer(statement)
         self.incumbents = Incumbents(self.reducer, box)
+        self.stack = [(box, -np.inf)]
         self.open_bound = np.inf
         self.closed_bound = np.inf
         self.pool: list[FloatArray] = []
@@ -172,9 +175,8 @@ class _Search:
             self.incumbents.thorough(self.deadline)
         if self.incumbents.best is not None:
             self._tell(self.incumbents.best.cost)
-        stack = [(self.box, -np.inf)]
-        while stack and not self.interrupted:
-            box, bound = stack.pop()
+        while self.stack and not self.interrupted:
+            box, bound = self.stack.pop()
             box = self.reducer.within(box, self.budget)
             if box.empty() is not None:
                 continue
@@ -184,10 +186,14 @@ class _Search:
             bound = max(bound, float(self.reducer.forced(box).sum()))
             if time.perf_counter() >= self.deadline:
                 self.open_bound = min(self.open_bound, bound)
+                continue
+            least = max(demand.lower_bound(self.statement, box) for demand in self.statement.demands)
+            if np.isfinite(least) and np.isfinite(self.budget):
+                self._deepen(box, max(bound, least))
             elif size <= _SMALL or not np.isfinite(self.budget):
                 self._solve(box, bound)
             else:
-                stack += self._parts(box, bound)
+                self.stack += self._parts(box, bound)
 
     def _parts(self, box: Box, bound: float) -> list[tuple[Box, float]]:
         """Split a large box, or look at it without integers first: nothing may be left of it, or less; else solve it."""
@@ -201,8 +207,7 @@ class _Search:
         bound = max(bound, relaxed.bound)
         if relaxed.values is not None and self._rounded(problem, relaxed.values):
             return [(box, bound)]
-        self._finish(problem, self.budget, bound)
-        return []
+        return [(box, bound)] if self._finish(problem, self.budget, bound) is Status.FEASIBLE else []
 
     def _found(self) -> Found:
         known = self.incumbents.best
@@ -251,17 +256,34 @@ class _Search:
     def _solve(self, box: Box, bound: float) -> None:
         if self._is_network and np.isfinite(self.budget):
             lower = self.budget * _SHALLOW
-            inner = self.reducer.within(box, lower)
-            if inner.empty() is None and self._solve_within(inner, lower, bound):
+            if self._solve_within(self.reducer.within(box, lower), lower, bound) is Status.OPTIMAL:
                 return
-        self._solve_within(box, self.budget, bound)
+        if self._solve_within(box, self.budget, bound) is Status.FEASIBLE:
+            self.stack.append((box, bound))
 
-    def _solve_within(self, box: Box, budget: float, bound: float) -> bool:
-        """Solve a box for answers up to a budget; say whether one was found (then nothing cheaper is left in it)."""
+    def _deepen(self, box: Box, least: float) -> None:
+        """Look for cheap answers first: an answer within a small budget is the best; none proves a higher bound."""
+        share = _DEEP
+        while not self.interrupted and least < self.budget:
+            budget = min(self.budget, least + share * (self.budget - least))
+            part = self.reducer.within(box, budget)
+            for demand in self.statement.demands:
+                part = part if part.empty() is not None else demand.squeeze(self.statement, part, budget)
+            hopeless = part.empty() is not None or self._open(part) is None
+            ended = Status.INFEASIBLE if hopeless else self._solve_within(part, budget, least)
+            if ended is Status.INFEASIBLE:
+                least, share = budget, min(1.0, 2.0 * share)
+            elif ended is not Status.FEASIBLE:
+                return
+
+    def _solve_within(self, box: Box, budget: float, bound: float) -> Status:
+        """Solve a box, in which nothing costs less than `bound`, for answers up to a budget (see `_finish`)."""
+        if box.empty() is not None:
+            return Status.INFEASIBLE
         problem = self._build(box, budget)
         relaxed = self._relaxed(problem, budget)
         if relaxed.bound > budget:
-            return False
+            return Status.INFEASIBLE
         return self._finish(problem, budget, max(bound, relaxed.bound))
 
     def _build(self, box: Box, budget: float) -> Problem:
@@ -273,9 +295,10 @@ class _Search:
 
     def _relaxed(self, problem: Problem, budget: float) -> Solution:
         """Solve without integers, which takes milliseconds and often proves that the budget is too small."""
+        if not np.isfinite(budget) or problem.blocks:
+            return Solution(Status.OUT_OF_TIME)
         program = problem.arrays()
-        linear = not program.squares and not program.convex
-        if not np.isfinite(budget) or not linear or not program.integer.any() or not program.n_columns:
+        if program.squares or program.convex or not program.integer.any() or not program.n_columns:
             return Solution(Status.OUT_OF_TIME)
         limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
         found = self.backend.solve(replace(program, integer=np.zeros_like(program.integer)), limits)
@@ -291,20 +314,28 @@ class _Search:
             self.incumbents.shrink(problem.point(values + shift))
         return self.value < before
 
-    def _finish(self, problem: Problem, budget: float, bound: float) -> bool:
-        """Solve a program for answers up to a budget; say whether one was found."""
+    def _finish(self, problem: Problem, budget: float, bound: float) -> Status:
+        """Solve a program for answers up to a budget; what stays open is noted.
+
+        Optimal: the best of the program is known. Feasible: a better answer is known, and the rest of the box is now so
+        much smaller that it is worth another program.
+        """
         limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
         found = run(problem, self.backend, limits, self.on_event)
         for u in (*found.pool, *(() if found.u is None else (found.u,))):
             self.incumbents.accept(u)
         self.pool += found.pool
-        if found.status is Status.OPTIMAL and found.bound <= self.value:
-            self.closed_bound = min(self.closed_bound, found.bound)
-        if found.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-            self.open_bound = min(self.open_bound, max(found.bound, bound))
         self.interrupted |= found.interrupted
         self.solver = found.solver
-        return found.status is Status.OPTIMAL and found.u is not None
+        if found.status is Status.OPTIMAL and found.bound <= self.value:
+            self.closed_bound = min(self.closed_bound, found.bound)
+        if found.status in (Status.OPTIMAL, Status.INFEASIBLE):
+            # a linear program ends with its optimum even where that is beyond the budget
+            return Status.INFEASIBLE if found.u is None or found.bound > budget else found.status
+        if self.budget < budget and not self.interrupted and time.perf_counter() < self.deadline:
+            return Status.FEASIBLE
+        self.open_bound = min(self.open_bound, max(bound, found.bound))
+        return Status.OUT_OF_TIME
 
     @property
     def _is_network(self) -> bool:
@@ -313,7 +344,7 @@ class _Search:
 
 def run(problem: Problem, backend: Backend, limits: Limits, on_event: OnEvent | None = None) -> Found:
     """Solve a built problem and read the point off the solution."""
-    program = problem.arrays()
+    program, backend = with_blocks(problem.mip.arrays(), problem.blocks, backend)
     if on_event is not None:
         on_event(Built(program.n_columns, program.n_rows))
 

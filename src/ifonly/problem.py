@@ -14,6 +14,7 @@ from ifonly.criteria import Costs, Criterion, Demand, Query
 from ifonly.mip import Affine, FloatArray, Mip, MipArrays, Square
 from ifonly.models import Form
 from ifonly.schema import Numeric
+from ifonly.solvers.columns import Block, expanded
 from ifonly.variables import Variables
 
 __all__ = ["Problem", "Statement", "build"]
@@ -97,6 +98,7 @@ class Problem:
         self.x = Variables(self.mip, box, self.query.factual, _all_cuts(statement), raw)
         self.outputs: list[Affine] = statement.form.embed(self.mip, self.x)
         self._touched: set[int] = set()
+        self.blocks: list[Block] = []
 
     def touch(self, features: frozenset[int]) -> None:
         """Note features that some row or cost moves although the model does not look at them."""
@@ -162,8 +164,8 @@ class Problem:
         return self.x.point(values)
 
     def arrays(self) -> MipArrays:
-        """Return the program as arrays."""
-        return self.mip.arrays()
+        """Return the program as arrays, with every column of its blocks written down."""
+        return expanded(self.mip.arrays(), self.blocks)
 
     def write(self, path: str | Path) -> None:
         """Write the program as an LP or MPS file (by suffix), for people who want to look inside."""

@@ -45,11 +45,13 @@ class Cells:
             low = np.concatenate([[lower], np.nextafter(inside, np.inf)])
             high = np.concatenate([inside, [upper]])
             return cls(inside, low, high)
-        below = np.floor(inside / step)
-        below += ((below + 1) * step <= inside).astype(float) - (below * step > inside).astype(float)
+        # b / 10^p is the float nearest to the decimal number, as a value on the grid is stored; b * step may be off by one.
+        unit = 10.0 ** (feature.precision or 0)
+        below = np.floor(inside * unit)
+        below += ((below + 1) / unit <= inside).astype(float) - (below / unit > inside).astype(float)
         below = np.unique(below)
-        high = np.concatenate([np.array([feature.snap(b * step) for b in below]), [upper]])
-        low = np.concatenate([[lower], np.array([feature.snap((b + 1) * step) for b in below])])
+        high = np.concatenate([below / unit, [upper]])
+        low = np.concatenate([[lower], (below + 1) / unit])
         return cls(high[:-1], low, high)
 
     def index(self, value: npt.ArrayLike) -> IntArray:

@@ -142,6 +142,14 @@ class Demand:
         """Return points worth trying as incumbents: this demand knows how to meet itself cheaply."""
         return ()
 
+    def lower_bound(self, statement: Statement, box: Box) -> float:  # noqa: ARG002 - for subclasses
+        """Return a bound on the objective in a box that this demand alone implies, if it can tell (see `squeeze`)."""
+        return -np.inf
+
+    def squeeze(self, statement: Statement, box: Box, budget: float) -> Box:  # noqa: ARG002 - for subclasses
+        """Return the part of a box in which this demand can be met for at most `budget`; it may be empty."""
+        return box
+
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, per canonical row, whether the demand is met: the NumPy twin of `narrow` and `apply`."""
         box = Box.of(query.schema, query.factual)

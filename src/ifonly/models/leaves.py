@@ -150,9 +150,25 @@ class Leaves:
             return int(part.argmax()) if part.any() else -1
         return -1 if np.isnan(part[0]) else int(np.searchsorted(self.cuts[j], part[0], side="left"))
 
+    @cached_property
+    def _by_value(self) -> dict[int, BoolArray]:
+        """Per feature that has leaves which only a missing value reaches: the other leaves."""
+        found = {}
+        for j in self.features:
+            if self.is_numeric[j]:
+                some = self.low_of[j] < np.minimum(self.high_of[j], self.cuts[j].size)
+            else:
+                some = self.level_of[self.schema.slice(j)].any(axis=0)
+            if not some.all():
+                found[j] = some
+        return found
+
     def alive(self, box: Box) -> BoolArray:
         """Return the leaves that some point of the box can reach."""
         alive = np.ones(len(self.node), dtype=np.bool_)
+        for j, some in self._by_value.items():
+            if not box.missing[j]:
+                alive &= some
         for j in self.features:
             if box.missing[j]:
                 alive &= self.missing_of[j]

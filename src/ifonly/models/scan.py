@@ -157,8 +157,9 @@ def _within(span: tuple[IntArray, IntArray], positions: IntArray) -> _Spans:
 def _steps_1d(leaves: Leaves, leaf: IntArray, feature: IntArray, values: FloatArray) -> FloatArray:
     """Return, per position of each numeric feature, the sum of the values of the leaves that hold it."""
     start = leaves.offset[feature]
-    begin = start + leaves.low[leaf, feature] + 1
     end = start + np.minimum(leaves.high[leaf, feature], leaves.last[feature]) + 1
+    # A leaf that only a missing value reaches has no interval: it begins where it ends, and adds nothing.
+    begin = np.minimum(start + leaves.low[leaf, feature] + 1, end)
     # A feature's last position has one more place behind it, so that nothing runs into the next feature.
     places = leaves.n_places
     out = np.empty((places, values.shape[1]))
@@ -172,7 +173,8 @@ def _span(leaves: Leaves, j: int, near: IntArray) -> tuple[IntArray, IntArray] |
     """Return where leaves begin and end along a numeric feature, or None along another one."""
     if not leaves.is_numeric[j]:
         return None
-    return leaves.low_of[j][near] + 1, np.minimum(leaves.high_of[j][near], leaves.last[j]) + 1
+    end = np.minimum(leaves.high_of[j][near], leaves.last[j]) + 1
+    return np.minimum(leaves.low_of[j][near] + 1, end), end
 
 
 def _held(leaves: Leaves, j: int, near: IntArray, at: IntArray) -> FloatArray:

@@ -30,6 +30,7 @@ _PROOF: dict[str, object] = {
     "mip_heuristic_run_feasibility_jump": False,
 }
 _INTERIOR_FROM = 300
+_DOUBT: dict[str, object] = {"mip_feasibility_tolerance": 1e-7}
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,17 @@ class Highs:
         if program.n_columns == 0:
             return _solve_empty(program)
         began = time.perf_counter()
+
+        def left() -> Limits:
+            return limits.within(limits.seconds - (time.perf_counter() - began))
+
         answer = self._attempt(program, limits, start, on_incumbent)
         if answer.status is Status.FAILED:  # its presolve may trip over the tight tolerances
-            left = limits.within(limits.seconds - (time.perf_counter() - began))
-            answer = self._attempt(program, left, start, on_incumbent, presolve="off")
+            answer = self._attempt(program, left(), start, on_incumbent, {"presolve": "off"})
+        # "Impossible" is an answer. At tight tolerances the search has pruned a program that has points; ask once more.
+        if answer.status is Status.INFEASIBLE and program.integer.any() and np.isinf(limits.cutoff):
+            again = self._attempt(program, left(), start, on_incumbent, _DOUBT | {"random_seed": limits.seed + 1})
+            return answer if again.values is None else again
         return answer
 
     def _attempt(
@@ -73,10 +81,11 @@ class Highs:
         limits: Limits,
         start: FloatArray | None,
         on_incumbent: IncumbentHook | None,
-        presolve: str = "choose",
+        options: dict[str, object] | None = None,
     ) -> Solution:
         highs = _load(program, limits)
-        highs.setOptionValue("presolve", presolve)
+        for key, value in (options or {}).items():
+            highs.setOptionValue(key, value)
         if start is not None:
             _pass_start(highs, start)
         pool: list[tuple[float, FloatArray]] = []
