@@ -41,9 +41,9 @@ timed for anybody. `ifonly` uses one thread and HiGHS.
 
 ```bash
 pip install -e ".[test-all]"
-python -m benchmarks.speed                                # everything: hours, since peers run into their limits
-python -m benchmarks.speed --quick                        # does it work? some minutes
-python -m benchmarks.speed --give-up 2 --resume           # as below; goes on with an interrupted run
+python -m benchmarks.speed                                     # everything: hours, since peers run into their limits
+python -m benchmarks.speed --quick                             # does it work? some minutes
+python -m benchmarks.speed --give-up 2 --budget 100 --resume   # as below; goes on with an interrupted run
 python -m benchmarks.speed.page benchmarks/results/speed docs
 ```
 
@@ -101,8 +101,8 @@ def _bars(folder: Path, found: pd.DataFrame) -> str:
     given_up = found[found["status"] == "given up"]
     if len(given_up):
         text += (
-            "\nA peer whose first answers to a problem all ran into the limit was not asked for the rest; the tables below "
-            "count its answers until then.\n"
+            "\nA peer whose first answers to a problem all ran into the limit, or that had used up its share of the whole "
+            "run, was not asked for the rest; its *rows* below are those that it was asked for.\n"
         )
     if found.loc[found["factual"] >= 0, "load"].median() > _BUSY:
         text += "\nThe same by processor time, which other programs on the machine do not change much:\n\n"
@@ -119,8 +119,8 @@ def _growth(grown: pd.DataFrame, docs: Path) -> str:
         lines.append(f"| {curve} | {size} | {method} | {' | '.join(shown)} | {part['proven'].mean():.0%} |")
     return (
         "## How it grows\n\nForests of 100 trees of depth 5 unless the curve says otherwise; trees, depth and width on "
-        "German Credit, features and training rows on made-up numeric data with two clusters per class. A ring marks sizes at "
-        "which not every answer is proven.\n\n![Growth curves](benchmarks-growth.svg)\n\n" + "\n".join(lines) + "\n"
+        "German Credit, features and training rows on made-up numeric data with two clusters per class. A ring marks sizes "
+        "at which not every answer is proven.\n\n![Growth curves](benchmarks-growth.svg)\n\n" + "\n".join(lines) + "\n"
     )
 
 
