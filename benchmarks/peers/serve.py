@@ -42,12 +42,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a peer found: a matrix row, whether it claims the optimum, and its bound if it has one."""
+    """What a peer found: a matrix row, whether it claims the optimum, its bound if it has one, and further rows."""
 
     row: FloatArray | None
     proven: bool = False
     bound: float | None = None
     status: str = "found"
+    more: tuple[FloatArray, ...] = ()
 
 
 class Peer(Protocol):
@@ -109,4 +110,5 @@ def _explain(peer: Peer, row: FloatArray, limit: float) -> dict[str, Any]:
         "row": values,
         "proven": bool(answer.proven),
         "bound": bound,
+        "more": [[float(v) for v in row] for row in answer.more],
     }

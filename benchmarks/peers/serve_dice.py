@@ -1,4 +1,4 @@
-"""A worker for DiCE: its random and its genetic search, one counterfactual, otherwise with its defaults."""
+"""A worker for DiCE: its random and its genetic search, otherwise with its defaults."""
 
 from __future__ import annotations
 
@@ -46,6 +46,10 @@ class Dice:
     def __init__(self, task: Task) -> None:
         self.encoding, self.want = task.encoding, task.want
         self.method = task.options["method"]
+        self.count = task.options.get("count", 1)
+        frozen = task.options.get("frozen", ())
+        vary = [f.name for f in task.encoding.fields if f.name not in frozen]
+        self.demands = {"features_to_vary": vary} if frozen else {}
         self.model = _Encoded(task.estimator, task.encoding)
         frame = self._frame(task.X)
         frame[_OUTCOME] = np.asarray(task.y, dtype=int)
@@ -69,19 +73,19 @@ class Dice:
         return self.model.predict(self._frame(rows))
 
     def explain(self, row: FloatArray, seconds: float) -> Answer:
-        """Ask for one counterfactual; DiCE has no time limit of its own."""
+        """Ask for counterfactuals; DiCE has no time limit of its own."""
         del seconds
         random.seed(0)
         np.random.seed(0)  # noqa: NPY002 - DiCE draws from the global generator
         extra = {"random_seed": 0} if self.method == "random" else {}
         found = self.explainer.generate_counterfactuals(
-            self._frame(row[None, :]), total_CFs=1, desired_class=self.want, **extra
+            self._frame(row[None, :]), total_CFs=self.count, desired_class=self.want, **self.demands, **extra
         )
         frame = found.cf_examples_list[0].final_cfs_df
         if frame is None or not len(frame):
             return Answer(None, status="none found")
-        codes = self.model.codes(frame.iloc[[0]])
-        return Answer(self.encoding.matrix(codes)[0])
+        first, *others = self.encoding.matrix(self.model.codes(frame.iloc[: self.count]))
+        return Answer(first, more=tuple(others))
 
 
 if __name__ == "__main__":

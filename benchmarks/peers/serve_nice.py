@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from nice import NICE
 from serve import Answer, FloatArray, Task, serve
 
 
 class Nice:
-    """NICE on coded rows: level positions are its categories."""
+    """NICE on coded rows: level positions are its categories.
+
+    It mixes the factual with a training row and knows no frozen feature; where some are frozen, it is given the
+    training rows that have the factual's values of them, anew for each factual.
+    """
 
     def __init__(self, task: Task) -> None:
         self.encoding, self.want, self.estimator = task.encoding, task.want, task.estimator
         fields = task.encoding.fields
-        categories = [j for j, f in enumerate(fields) if f.kind == "category"]
-        self.explainer = NICE(
+        self.categories = [j for j, f in enumerate(fields) if f.kind == "category"]
+        self.numbers = [j for j in range(len(fields)) if j not in self.categories]
+        self.frozen = [j for j, f in enumerate(fields) if f.name in task.options.get("frozen", ())]
+        self.rows, self.y = self.encoding.codes(task.X), np.asarray(task.y)
+        self.explainer = None if self.frozen else self._open(slice(None))
+
+    def _open(self, which: Any) -> NICE:
+        return NICE(
             predict_fn=self._probabilities,
-            X_train=self.encoding.codes(task.X),
-            cat_feat=categories,
-            num_feat=[j for j in range(len(fields)) if j not in categories],
-            y_train=np.asarray(task.y),
+            X_train=self.rows[which],
+            cat_feat=self.categories,
+            num_feat=self.numbers,
+            y_train=self.y[which],
             optimization="sparsity",
             justified_cf=True,
         )
@@ -34,7 +46,14 @@ class Nice:
     def explain(self, row: FloatArray, seconds: float) -> Answer:
         """Find the nearest row of the wanted class; NICE has no time limit of its own."""
         del seconds
-        found = self.explainer.explain(self.encoding.codes(row[None, :]), target_class=[self.want])
+        codes = self.encoding.codes(row[None, :])
+        explainer = self.explainer
+        if explainer is None:
+            same = (self.rows[:, self.frozen] == codes[0, self.frozen]).all(axis=1)
+            if not (same & (self.y == self.want)).any():
+                return Answer(None, status="none found")
+            explainer = self._open(same)
+        found = explainer.explain(codes, target_class=[self.want])
         return Answer(self.encoding.matrix(np.asarray(found, dtype=float))[0])
 
 

@@ -37,6 +37,7 @@ class Ocean:
         scale = self._scaled_xgboost if self.strict else self._scaled_forest
         self.forest = scale(task.estimator)
         self.mapper = self._mapper()
+        self.frozen = [c for f in task.encoding.fields if f.name in task.options.get("frozen", ()) for c in f.columns]
         self.explainer = ConstraintProgrammingExplainer(self.forest, mapper=self.mapper)
 
     # -- scaling ------------------------------------------------------------------------------------------------
@@ -123,6 +124,8 @@ class Ocean:
     def explain(self, row: FloatArray, seconds: float) -> Answer:
         """Solve, and move the answer back."""
         query = self._scaled(row[None, :])[0]
+        if self.frozen:
+            self._freeze(query)
         found = self.explainer.explain(query, y=self.want, norm=1, max_time=seconds, random_seed=0)
         status = self.explainer.get_solving_status()
         if found is None:
@@ -130,6 +133,16 @@ class Ocean:
         scale = self.explainer._obj_scale
         bound = float(self.explainer.solver.BestObjectiveBound()) / scale
         return Answer(self._unscaled(row, query, found), status == "OPTIMAL", bound)
+
+    def _freeze(self, query: FloatArray) -> None:
+        """Hold frozen columns; OCEAN has no such demand, so it is put on the variables of a model made anew."""
+        self.explainer = ConstraintProgrammingExplainer(self.forest, mapper=self.mapper)
+        for column in self.frozen:
+            own = int(query[column])
+            if column in self.numbers:
+                levels = np.asarray(self.mapper[f"f{column}"].levels)
+                own = int(np.searchsorted(levels, query[column], side="left")) - 1
+            self.explainer.Add(self.explainer.explanation.vget(column) == own)
 
     def _unscaled(self, row: FloatArray, query: FloatArray, found: Any) -> FloatArray:
         """Return the point of the answer's cells that is nearest to the factual, in raw units.

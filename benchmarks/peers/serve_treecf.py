@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from serve import Answer, FloatArray, Task, serve
-from treecf import Explainer, OneHot, Range, Target
+from treecf import Explainer, Freeze, OneHot, Range, Target
 from treecf.api import Counterfactual
 from treecf.ir.evaluate import raw_score
 
@@ -27,6 +27,8 @@ class Treecf:
         scale, policy, rules = np.ones(len(names)), {}, []
         for field in task.encoding.fields:
             columns = list(field.columns)
+            if field.name in task.options.get("frozen", ()):
+                rules += [Freeze(names[c]) for c in columns]
             if field.kind == "category":
                 # Both columns of a switch are paid for, and a switch shall cost 1.
                 scale[columns] = 2.0

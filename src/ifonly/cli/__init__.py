@@ -269,15 +269,18 @@ def solvers() -> None:
     show.table(["name", "solver", "installed", "capabilities"], rows)
 
 
-@main.command(short_help="Time answers, phase by phase.")
+@main.group(invoke_without_command=True, short_help="Time answers, phase by phase; or rerun the paper.")
 @click.option("--model", "name", type=_MODEL, default="linear", help="A logistic regression, or 100 trees.")
 @click.option("--rows", type=click.IntRange(min=1), default=100, help="How many refused applicants, at most.")
 @click.option("--changes", type=click.IntRange(min=1), default=3, help="How many features may change.")
 @click.option("--time-limit", type=_SECONDS, default=30.0, help="Seconds per applicant.")
 @click.option("--solver", default="auto", help="One of those 'ifonly solvers' lists.")
 @_debug
-def bench(name: ModelName, rows: int, changes: int, time_limit: float, solver: str) -> None:
+@click.pass_context
+def bench(context: click.Context, name: ModelName, rows: int, changes: int, time_limit: float, solver: str) -> None:
     """Time the answers to refused applicants of German Credit, phase by phase, on one core."""
+    if context.invoked_subcommand is not None:
+        return
     from ifonly.bench import benchmark
 
     with show.Counter(show.console(err=True), "Explaining") as count:
@@ -295,3 +298,28 @@ def bench(name: ModelName, rows: int, changes: int, time_limit: float, solver: s
             for phase, row in zip(figures.index, figures.to_numpy(), strict=True)
         ]
         show.table(["ms per answer", *figures.columns], lines, numbers=True)
+
+
+@bench.command(
+    add_help_option=False,
+    short_help="Rerun the paper's comparison with its peers (from a checkout).",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False},
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def paper(context: click.Context, arguments: tuple[str, ...]) -> None:
+    """Rerun the comparison of the paper: its data, factuals, models and peers; 'paper --help' lists what to choose."""
+    import os
+    import subprocess
+
+    root = files.checkout()
+    if root is None:
+        raise click.ClickException(
+            "The paper's comparison is not part of the installed package: it runs from a checkout of the project. Clone "
+            "the repository, and run this there."
+        )
+    # A process of its own: it must set the number of threads before NumPy is loaded.
+    path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH", "")]))
+    command = [sys.executable, "-m", "benchmarks.paper", *arguments]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False)  # noqa: S603 - our own module
+    context.exit(done.returncode)

@@ -18,13 +18,30 @@ if TYPE_CHECKING:
 
     from ifonly.result import Explanation
 
-__all__ = ["features", "load_model", "pick_row", "read_table", "read_text", "without", "write_text", "writer"]
+__all__ = [
+    "checkout",
+    "features",
+    "load_model",
+    "pick_row",
+    "read_table",
+    "read_text",
+    "without",
+    "write_text",
+    "writer",
+]
 
 _WHY_REFUSED = (
     "opening it can run any code that its author put into it. If you made the file yourself, or know who did, add "
     "--trust. Better, save the model with skops, which opens without running code: "
     "skops.io.dump(model, 'model.skops')."
 )
+
+
+# -- where we are -----------------------------------------------------------------------------------------------
+def checkout() -> Path | None:
+    """Return the folder of the project that this package was loaded from, None for an installed package."""
+    root = Path(__file__).resolve().parents[3]
+    return root if (root / "benchmarks" / "paper" / "__main__.py").is_file() else None
 
 
 # -- tables -----------------------------------------------------------------------------------------------------
