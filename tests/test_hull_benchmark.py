@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
+import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import pandas as pd
 from benchmarks import hull
 
 
