@@ -17,7 +17,7 @@ from benchmarks.peers.catalogue import PEERS
 from benchmarks.peers.client import Died, Hung, Worker
 from benchmarks.peers.encoding import Encoding
 from benchmarks.peers.environments import Environment, EnvironmentFailed
-from benchmarks.speed import bars, growth, plot, records, table
+from benchmarks.speed import bars, growth, page, plot, records, table
 from benchmarks.speed.methods import METHODS, Reply, Unsupported, open_session
 from benchmarks.speed.problems import PROBLEMS, QUICK, Case, Kind, Problem, Table, forest, german, prepare
 from benchmarks.speed.run import Settings, explain_rows, run
@@ -301,6 +301,36 @@ def test_bars_fail_for_a_slow_run(tmp_path: Path) -> None:
     assert not fine
     assert "median at least 50 times faster than leafbigm | 0.5 times | FAIL |" in text
     assert "rows per second of one |  | not measured |" in text
+
+
+def test_bars_by_the_processor_of_a_busy_machine() -> None:
+    lines = fake_results().assign(cpu=lambda f: f["seconds"] / np.where(f["method"] == "ifonly", 50, 1))
+    slow = lines.assign(seconds=lambda f: np.where(f["method"] == "ifonly", 50, 1) * f["seconds"])
+    by_clock, by_processor = (
+        {b.text: b.passed for b in bars.evaluate(slow, by=by) if "oceanpy" in b.text} for by in ("seconds", "cpu")
+    )
+    assert len(by_clock) == 4
+    assert not any(by_clock.values())
+    assert all(by_processor.values())
+
+
+def test_page_of_a_fake_run(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    lines = fake_results().assign(load=4.0)
+    lines.to_csv(tmp_path / "results.csv", index=False)
+    BATCH.assign(start=1.0).to_csv(tmp_path / "throughput.csv", index=False)
+    tree = lines[lines["problem"] == "german-tree"]
+    pd.concat([tree.assign(curve="trees", size=n) for n in (10, 20)]).to_csv(tmp_path / "growth.csv", index=False)
+    (tmp_path / "machine.json").write_text(json.dumps({"cores": 2, "processor": "Abacus", "time_limit": 7}))
+    docs = tmp_path / "docs"
+    text = page.write(tmp_path, docs).read_text()
+    assert "2 cores of Abacus" in text
+    assert "7 seconds per" in text
+    assert "load average was 4.0" in text
+    assert text.count("### german-") == sum(name.startswith("german-") for name in PROBLEMS)
+    assert "| trees | 20 | ifonly | 4.6 ms | 5.2 ms | 100% |" in text
+    assert "| 1000 | 2 | 19.0 | 1.0 s | 200 MB | 210 MB |" in text
+    assert sorted(p.name for p in docs.iterdir()) == ["benchmarks-growth.svg", "benchmarks-speed.svg", "benchmarks.md"]
 
 
 def test_bars_need_what_they_compare() -> None:

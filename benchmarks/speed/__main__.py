@@ -60,7 +60,7 @@ def main() -> None:
     options = _options()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
-    (out / "machine.json").write_text(json.dumps(_machine(), indent=2) + "\n", encoding="utf-8")
+    (out / "machine.json").write_text(json.dumps(_machine(options.time_limit), indent=2) + "\n", encoding="utf-8")
     peers = list(METHODS[1:]) if options.peers is None else options.peers
     limits = (options.time_limit, options.solver, options.cache, options.give_up)
     settings = Settings(options.factuals or 20, *limits)
@@ -96,7 +96,7 @@ def _warn_if_beaten(found: pd.DataFrame) -> None:
         print(f"A peer found less than what ours called optimal; this is an error of ours:\n{lost.to_string()}")
 
 
-def _machine() -> dict[str, object]:
+def _machine(time_limit: float) -> dict[str, object]:
     """Return what the numbers depend on."""
     versions = {}
     for name in _PACKAGES:
@@ -110,6 +110,7 @@ def _machine() -> dict[str, object]:
         "machine": platform.machine(),
         "processor": _processor(),
         "cores": os.cpu_count(),
+        "time_limit": time_limit,
         "load": records.load_average(),
         "versions": versions,
     }
