@@ -119,8 +119,8 @@ def _growth(grown: pd.DataFrame, docs: Path) -> str:
         lines.append(f"| {curve} | {size} | {method} | {' | '.join(shown)} | {part['proven'].mean():.0%} |")
     return (
         "## How it grows\n\nForests of 100 trees of depth 5 unless the curve says otherwise; trees, depth and width on "
-        "German Credit, features and training rows on made-up numeric data with two clusters per class. A ring marks sizes at "
-        "which not every answer is proven.\n\n![Growth curves](benchmarks-growth.svg)\n\n" + "\n".join(lines) + "\n"
+        "German Credit, features and training rows on made-up numeric data with two clusters per class. A ring marks sizes "
+        "at which not every answer is proven.\n\n![Growth curves](benchmarks-growth.svg)\n\n" + "\n".join(lines) + "\n"
     )
 
 
