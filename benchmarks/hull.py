@@ -91,13 +91,12 @@ class Record:
 def measure(name: str, sizes: Sequence[int], factuals: int, time_limit: float) -> list[Record]:
     """Fit the forest and ask for every size, smallest first, so that the peak of memory tells of each."""
     warnings.simplefilter("ignore", NotProvenOptimal)
-    data = getattr(datasets, name)()
-    X, y = data.frame, data.target
+    data, X, y = _all_of(name)
     words = list(X.select_dtypes(["category", "object", "string"]).columns)
     forest = RandomForestClassifier(100, max_depth=5, random_state=0)
     encode = make_column_transformer((OneHotEncoder(), words), remainder="passthrough")
     model = (make_pipeline(encode, forest) if words else forest).fit(X, y)
-    explainer = Explainer(model, X, y, schema=data.schema, criteria=[Proximity("l1")], solver="highs")
+    explainer = Explainer(model, X, y, criteria=[Proximity("l1")], solver="highs")
     refused = np.flatnonzero(model.predict(X) != data.wanted)
     asked = np.random.default_rng(0).permutation(refused)[:factuals]
     good = X[(y == data.wanted) & X.notna().all(axis=1)]
@@ -109,6 +108,17 @@ def measure(name: str, sizes: Sequence[int], factuals: int, time_limit: float) -
             found.append(_ask(name, size, int(i), explainer, data.wanted, criterion, rows, time_limit))
             print(f"  {name} {size}: row {i} {found[-1].status} {found[-1].cpu:.2f} s", flush=True)
     return found
+
+
+def _all_of(name: str) -> tuple[datasets.Dataset, pd.DataFrame, pd.Series[Any]]:
+    """Return a data set and all its rows, of both parts where it has two."""
+    load = getattr(datasets, name)
+    data = load()
+    if name == "german_credit":
+        return data, data.frame, data.target
+    other = load("test")
+    X = pd.concat([data.frame, other.frame], ignore_index=True).astype(data.frame.dtypes.to_dict())
+    return data, X, pd.concat([data.target, other.target], ignore_index=True)
 
 
 def _ask(

@@ -257,7 +257,7 @@ def _question(task: Task, said: Any, factuals: int) -> tuple[Any, Callable[[Any]
         def reached(value: Any) -> bool:
             return bool(value == label)
 
-    chosen = rng.choice(rows, min(factuals, len(rows)), replace=len(rows) < factuals)
+    chosen = rng.choice(rows, min(factuals, len(rows)), replace=False)
     return want, reached, task.frame.iloc[chosen]
 
 
@@ -287,11 +287,14 @@ def main() -> None:
     lines = []
     for family in options.families:
         of_family = [task for task in tasks() if not (task.regression and family in CLASSIFIERS_ONLY)]
-        for task in of_family:
+        left = options.factuals
+        for i, task in enumerate(of_family):
             line = done.get((family, task.name))
             if line is None:
-                line = judge(family, task, families()[family], -(-options.factuals // len(of_family)))
+                # What one set is short of rows with another outcome, the next ones make up for.
+                line = judge(family, task, families()[family], -(-left // (len(of_family) - i)))
                 _keep(options.records, line)
+            left -= line.factuals
             lines.append(line)
             print(table([line]).splitlines()[-1], flush=True)
     closing = summary(lines)

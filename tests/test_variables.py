@@ -299,3 +299,15 @@ def test_a_cut_on_the_grid_keeps_its_own_value_on_the_left() -> None:
         here = Cells.of(feature, 0.0, 30.0, np.array([value]))
         assert here.high[0] == value
         assert here.low[1] == round(value + 0.01, 2)
+
+
+def test_a_tiny_box_far_from_the_factual_is_counted_from_its_near_end() -> None:
+    """Otherwise the column would hold millions of its own unit, and a solver's tolerance would be lost in them."""
+    schema = Schema((Numeric("x", 0.0, 100.0),))
+    box = Box.of(schema, np.array([3.0]))
+    box.narrow(0, 70.0, 70.0 + 2e-6)
+    mip = Mip()
+    x = Variables(mip, box, np.array([3.0]), {}, {0}).raw(0)
+    arrays = mip.arrays()
+    assert np.abs([arrays.lower, arrays.upper]).max() <= 2.0
+    assert x.constant == 70.0

@@ -30,7 +30,8 @@ _TIE = 1e-12
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds
 _LARGE = 800  # open leaves that make a better incumbent worth its time
 _SHALLOW = 0.5  # share of the budget at which a network is tried first: its units are decided more often there
-_DEEP = 0.25  # share of what is open between bound and answer at which a hull is tried first
+_DEEP = 0.2  # share of what is open between bound and answer at which a hull is tried first
+_DEEPER = 1.5  # by which that share grows when nothing is found
 _SHIFTS = (0.0, 0.3, -0.3)  # of what is rounded at one half
 _DEAR = 0.34  # share of what is left that makes a feature worth a split
 
@@ -272,7 +273,7 @@ class _Search:
             hopeless = part.empty() is not None or self._open(part) is None
             ended = Status.INFEASIBLE if hopeless else self._solve_within(part, budget, least)
             if ended is Status.INFEASIBLE:
-                least, share = budget, min(1.0, 2.0 * share)
+                least, share = budget, min(1.0, _DEEPER * share)
             elif ended is not Status.FEASIBLE:
                 return
 

@@ -88,12 +88,16 @@ class _Choice:
 _Choices = tuple[_Choice, ...]
 
 
+_STAY = _Point(0.0, 0.0, None)
+_Table = Sequence[tuple[bool, Sequence[_Point]]]
+
+
 class _Picked(NamedTuple):
     """A point per feature, its total gain and cost."""
 
     gain: float
     cost: float
-    points: tuple[_Point, ...]
+    points: Sequence[_Point]
 
 
 def cheapest_moves(
@@ -208,33 +212,36 @@ class _Search:
         self._offer(right)
         return top, self._fork(choices, left, right)
 
-    def _pick(self, table: Sequence[tuple[bool, list[_Point]]], price: float) -> _Picked | None:
+    def _pick(self, table: _Table, price: float) -> _Picked | None:
         """Return the choice that is best when a unit of gain is paid `price` (infinite: only gains count)."""
-        stay = _Point(0.0, 0.0, None)
+        charged, paid = (0.0, 1.0) if price == inf else (1.0, price)
         chosen: list[_Point] = []
         moved: list[tuple[float, float, int]] = []
         room = self.most
         for j, (must, points) in enumerate(table):
-            best, worth = stay, (inf, inf)
+            best, worth = _STAY, inf
             for point in points:
-                key = (-point.gain, point.cost) if price == inf else (point.cost - price * point.gain, -point.gain)
-                if key < worth:
-                    best, worth = point, key
+                value = charged * point[1] - paid * point[0]
+                if value < worth or (value == worth and (point[0], -point[1]) > (best[0], -best[1])):
+                    best, worth = point, value
             if must:
                 room -= 1
-            elif best is not stay:
-                if worth < (0.0, 0.0):
-                    moved.append((*worth, j))
-                else:
-                    best = stay
+            elif worth < 0.0 or (worth == 0.0 and best[0] > 0.0):
+                moved.append((worth, -best[0], j))
+            else:
+                best = _STAY
             chosen.append(best)
         if room < 0:
             return None
         if len(moved) > room:
             moved.sort()
             for _, _, j in moved[room:]:
-                chosen[j] = stay
-        return _Picked(sum(p.gain for p in chosen), sum(p.cost for p in chosen), tuple(chosen))
+                chosen[j] = _STAY
+        gain = cost = 0.0
+        for point in chosen:
+            gain += point[0]
+            cost += point[1]
+        return _Picked(gain, cost, chosen)
 
     # -- branching ----------------------------------------------------------------------------------------------
     def _fork(self, choices: _Choices, left: _Picked, right: _Picked) -> tuple[int, float] | None:

@@ -183,14 +183,14 @@ class Variables:
     def _unit(self, j: int) -> tuple[float, float]:
         """Return in which unit and from where the columns of feature `j` count; (1, 0) unless its numbers are extreme.
 
-        Solvers work to absolute tolerances, so a value in billions is counted from the factual, in powers of two that
-        lose no digit.
+        Solvers work to absolute tolerances, so a value in billions is counted from the factual, or from where the box is
+        nearest to it, in powers of two that lose no digit.
         """
         low, high = float(self.box.lower[j]), float(self.box.upper[j])
         if high - low >= _SMALL_RANGE and max(abs(low), abs(high)) <= _LARGE_VALUE:
             return 1.0, 0.0
         hat = float(self.factual[self.schema.starts[j]])
-        return 2.0 ** round(np.log2(high - low)), low if np.isnan(hat) else hat
+        return 2.0 ** round(np.log2(high - low)), low if np.isnan(hat) else min(max(hat, low), high)
 
     def is_raw(self, j: int) -> bool:
         """Whether the raw value of numeric feature `j` takes part in the problem."""

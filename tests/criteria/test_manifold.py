@@ -182,10 +182,10 @@ class Continuous:
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(self.seed)
-        X = rng.normal(size=(self.n, 3)) * [1.0, 30.0, 0.01]
+        X = rng.normal(size=(self.n, 3)) * [1.0, 5e4, 1e-3]  # far apart, so that rows get scaled
         self.X = pd.DataFrame(X, columns=["a", "b", "c"])
         self.X["kind"] = rng.choice(["p", "q", "r"], self.n)
-        truth = rng.normal(size=6) / np.append([1.0, 30.0, 0.01], np.ones(3))
+        truth = rng.normal(size=6) / np.append([1.0, 5e4, 1e-3], np.ones(3))
         self.y = np.where(self.design(self.X) @ truth + rng.normal(0, 0.5, self.n) > 0.3, "yes", "no")
         encode = make_column_transformer(
             (StandardScaler(), ["a", "b", "c"]), (OneHotEncoder(categories=[["p", "q", "r"]]), ["kind"])

@@ -222,7 +222,7 @@ def _may_be_near(
     near = np.asarray(((lowest - limit <= X) & (highest + limit >= X)).all(axis=1))
     if levels is not None and levels.any():
         known = {row.tobytes() for row in hull.points[:, levels] > 0.5}
-        near &= np.array([row.tobytes() in known for row in X[:, levels] > 0.5], dtype=np.bool_)
+        near[near] = [row.tobytes() in known for row in X[near][:, levels] > 0.5]
     return near
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +24,7 @@ __all__ = [
     "Status",
     "available_solvers",
     "find_solver",
+    "installed",
     "known_solvers",
 ]
 
@@ -142,6 +145,12 @@ def known_solvers() -> dict[str, Backend]:
 def available_solvers() -> list[str]:
     """Return the names of the solvers that can be used here."""
     return [name for name, backend in known_solvers().items() if backend.available()]
+
+
+@cache
+def installed(package: str) -> bool:
+    """Whether a package is there, without importing it; looked up once."""
+    return importlib.util.find_spec(package) is not None
 
 
 def find_solver(name: str) -> Backend:

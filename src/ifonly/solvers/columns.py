@@ -60,6 +60,16 @@ class Block:
         """Number of columns."""
         return len(self.matrix)
 
+    def times(self, factors: FloatArray) -> Block:
+        """Return the block with its rows multiplied; the columns to start with stay shared."""
+        own = factors[self.rows]
+        return self if (own == 1.0).all() else replace(self, matrix=self.matrix * own)
+
+
+def _factors(program: MipArrays) -> FloatArray:
+    """Return what each row of the program was multiplied by when it was frozen, which its blocks have to follow."""
+    return np.append(program.row_factor, np.ones(program.n_rows - program.row_factor.size))
+
 
 def expanded(program: MipArrays, blocks: Sequence[Block]) -> MipArrays:
     """Return the program with every column of the blocks written down, after its own columns."""
@@ -68,7 +78,7 @@ def expanded(program: MipArrays, blocks: Sequence[Block]) -> MipArrays:
     parts = [program.matrix]
     for block in blocks:
         rows = np.append(block.rows, block.one)
-        entries = np.column_stack([block.matrix, np.ones(block.size)])
+        entries = np.column_stack([block.matrix, np.ones(block.size)]) * _factors(program)[rows]
         part = sparse.coo_matrix(entries.T)
         parts.append(sparse.csr_matrix((part.data, (rows[part.row], part.col)), shape=(program.n_rows, block.size)))
     n = sum(block.size for block in blocks)
@@ -100,7 +110,9 @@ class PricedProgram:
     """
 
     def __init__(self, program: MipArrays, blocks: Sequence[Block], *, elastic: bool = True) -> None:
-        self.program, self.blocks = program, tuple(blocks)
+        self.program = program
+        self.factors = _factors(program)
+        self.blocks = tuple(block.times(self.factors) for block in blocks)
         self.highs = _load(program)
         self.cost = program.cost.copy()
         self.n_columns = program.n_columns
@@ -131,7 +143,8 @@ class PricedProgram:
     def set_row(self, row: int, lower: float, upper: float) -> None:
         """Change the two sides of a row."""
         self._moved = True
-        self.highs.changeRowBounds(int(row), float(lower), float(upper))
+        factor = float(self.factors[row])
+        self.highs.changeRowBounds(int(row), float(lower) * factor, float(upper) * factor)
 
     def _enter(self, k: int, which: IntArray) -> int:
         """Let columns of block `k` into the program; return how many are new."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import signal
 import threading
 import time
@@ -17,7 +16,7 @@ import numpy as np
 
 from ifonly.errors import SolverFailed
 from ifonly.mip import FloatArray, MipArrays
-from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status
+from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, installed
 
 __all__ = ["BACKEND", "Highs", "write_program"]
 
@@ -45,7 +44,7 @@ class Highs:
 
     def available(self) -> bool:
         """Whether highspy is there."""
-        return importlib.util.find_spec("highspy") is not None
+        return installed("highspy")
 
     def version(self) -> str:
         """Return highspy's version."""
