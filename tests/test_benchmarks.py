@@ -222,6 +222,8 @@ def test_a_hopeless_peer_is_given_up_and_said_so(monkeypatch: pytest.MonkeyPatch
     assert asked["ifonly"] == ["out of time"] * 5
     assert asked["nice"] == ["out of time"] * 2 + ["given up"] * 3
     assert [r.factual for r in explain_rows(case, "nice", rows, Settings(give_up=2))] == rows
+    within = [r.status for r in explain_rows(case, "nice", rows, Settings(budget=1.0))]
+    assert within == ["out of time"] * 3 + ["given up"] * 2
 
 
 def fake_results(factor: float = 100.0) -> pd.DataFrame:
@@ -263,8 +265,8 @@ def test_table_of_a_fake_run(tmp_path: Path) -> None:
     table.write(summary, tmp_path)
     text = (tmp_path / "table.md").read_text()
     assert text.count("### ") == len(PROBLEMS)
-    assert "| ifonly | 4.6 ms | 5.1 ms | 5.2 ms |  | 100% | 100% | 1.000, 1.000 |  |" in text
-    assert "| nobody | | | | | | | | unsupported |" in text
+    assert "| ifonly | 4 | 4.6 ms | 5.1 ms | 5.2 ms |  | 100% | 100% | 1.000, 1.000 |  |" in text
+    assert "| nobody | | | | | | | | | unsupported |" in text
     assert len(pd.read_csv(tmp_path / "table.csv")) == len(summary)
 
 

@@ -215,6 +215,7 @@ def test_reduced_search_finds_the_optimum_of_the_whole_program(question: str) ->
 def large(monkeypatch: pytest.MonkeyPatch) -> tuple[Statement, float]:
     """A question whose box counts as large: it takes exchanges of pairs, splits and several programs."""
     monkeypatch.setattr(engine, "_SMALL", 30)
+    monkeypatch.setattr(engine, "_TINY", 10)
     monkeypatch.setattr(engine, "_LARGE", 60)
     return statement(confident()[16]), _optimum()
 

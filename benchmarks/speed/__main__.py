@@ -40,6 +40,13 @@ def _options() -> argparse.Namespace:
         metavar="N",
         help="record a peer's other rows of a problem as given up when its first N all ran into the limit (never)",
     )
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=float("inf"),
+        metavar="SECONDS",
+        help="record a peer's other rows as given up when it has taken so long for a problem, and answered three (never)",
+    )
     parser.add_argument("--solver", default="highs", help="the solver of ours (highs)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to run (all)")
     parser.add_argument("--curves", nargs="+", choices=CURVES, default=list(CURVES), help="which growth curves (all)")
@@ -62,7 +69,7 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     (out / "machine.json").write_text(json.dumps(_machine(options.time_limit), indent=2) + "\n", encoding="utf-8")
     peers = list(METHODS[1:]) if options.peers is None else options.peers
-    limits = (options.time_limit, options.solver, options.cache, options.give_up)
+    limits = (options.time_limit, options.solver, options.cache, options.give_up, options.budget)
     settings = Settings(options.factuals or 20, *limits)
     results = out / "results.csv"
     if "answers" in options.parts:

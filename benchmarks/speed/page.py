@@ -41,9 +41,9 @@ timed for anybody. `ifonly` uses one thread and HiGHS.
 
 ```bash
 pip install -e ".[test-all]"
-python -m benchmarks.speed                                # everything: hours, since peers run into their limits
-python -m benchmarks.speed --quick                        # does it work? some minutes
-python -m benchmarks.speed --give-up 2 --resume           # as below; goes on with an interrupted run
+python -m benchmarks.speed                                     # everything: hours, since peers run into their limits
+python -m benchmarks.speed --quick                             # does it work? some minutes
+python -m benchmarks.speed --give-up 2 --budget 100 --resume   # as below; goes on with an interrupted run
 python -m benchmarks.speed.page benchmarks/results/speed docs
 ```
 
@@ -101,8 +101,8 @@ def _bars(folder: Path, found: pd.DataFrame) -> str:
     given_up = found[found["status"] == "given up"]
     if len(given_up):
         text += (
-            "\nA peer whose first answers to a problem all ran into the limit was not asked for the rest; the tables below "
-            "count its answers until then.\n"
+            "\nA peer whose first answers to a problem all ran into the limit, or that had used up its share of the whole "
+            "run, was not asked for the rest; its *rows* below are those that it was asked for.\n"
         )
     if found.loc[found["factual"] >= 0, "load"].median() > _BUSY:
         text += "\nThe same by processor time, which other programs on the machine do not change much:\n\n"

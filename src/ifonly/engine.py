@@ -28,6 +28,7 @@ _BRANCH_DUST = 1e-12
 _NO_SOLVER = "no solver needed"
 _TIE = 1e-12
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds
+_TINY = 80  # columns of a program that the solver closes as fast as it would without integers
 _LARGE = 800  # open leaves that make a better incumbent worth its time
 _SHALLOW = 0.5  # share of the budget at which a network is tried first: its units are decided more often there
 _DEEP = 0.2  # share of what is open between bound and answer at which a hull is tried first
@@ -172,8 +173,8 @@ class _Search:
         self.incumbents.quick()
         if self.reducer.brackets is None or not np.isfinite(self.budget) or self._size(self.box) > _SMALL:
             self.incumbents.rows()
-        if self._size(self.box) > _LARGE:
-            self.incumbents.thorough(self.deadline)
+            if self._size(self.box) > _LARGE:
+                self.incumbents.thorough(self.deadline)
         if self.incumbents.best is not None:
             self._tell(self.incumbents.best.cost)
         while self.stack and not self.interrupted:
@@ -299,7 +300,7 @@ class _Search:
         if not np.isfinite(budget) or problem.blocks:
             return Solution(Status.OUT_OF_TIME)
         program = problem.arrays()
-        if program.squares or program.convex or not program.integer.any() or not program.n_columns:
+        if program.squares or program.convex or not program.integer.any() or program.n_columns < _TINY:
             return Solution(Status.OUT_OF_TIME)
         limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
         found = self.backend.solve(replace(program, integer=np.zeros_like(program.integer)), limits)
