@@ -68,31 +68,31 @@ def test_face_goes_where_the_data_are() -> None:
     points = np.vstack([chain, lonely])
     targets = np.zeros(31, dtype=bool)
     targets[[29, 30]] = True
-    path = face.shortest(np.zeros(2), points, targets, neighbours=4, bandwidth=0.1)
+    path = face.Graph(points, targets, neighbours=4, bandwidth=0.1).shortest(np.zeros(2))
     assert path is not None
     assert path[-1] == 29
     assert len(path) > 3
-    # Without the price of low density (a kernel wider than everything), the shorter way wins.
-    flat = face.shortest(np.zeros(2), points, targets, neighbours=4, bandwidth=100.0)
-    assert flat == (30,)
+    # Without the price of low density (a kernel wider than everything), the shorter way wins, by the row next to it.
+    assert face.Graph(points, targets, neighbours=4, bandwidth=100.0).shortest(np.zeros(2)) == (0, 30)
 
 
 def test_face_weighs_edges_as_the_paper_says() -> None:
     """Two rows one apart, kernel width 1: the density in the middle is 2 exp(-1/8) of the greatest 1 + exp(-1/2)."""
     points = np.array([[0.0], [1.0]])
-    density = face._Density(points, 1.0, 0)
+    graph = face.Graph(points, np.ones(2, dtype=bool), bandwidth=1.0)
     share = min(2 * np.exp(-1 / 8) / (1 + np.exp(-1 / 2)), 1.0)
-    assert density(np.array([[0.5]])) == pytest.approx(share)
-    graph = face._graph(np.array([[0.0], [3.0]]), 1, face._Density(points, 1.0, 0))
+    assert graph.density(np.array([[0.5]])) == pytest.approx(share)
+    assert graph.weights == pytest.approx([1 - np.log(share)] * 2)
     middle = (np.exp(-(1.5**2) / 2) + np.exp(-(0.5**2) / 2)) / (1 + np.exp(-1 / 2))
-    assert graph[0, 1] == pytest.approx((1 - np.log(middle)) * 3.0)
+    assert graph._weigh(np.array([[0.0]]), np.array([[3.0]])) == pytest.approx((1 - np.log(middle)) * 3.0)
 
 
 def test_face_says_when_there_is_no_way() -> None:
     points = np.array([[0.0, 0.0], [0.1, 0.0], [5.0, 5.0], [5.1, 5.0]])
     targets = np.array([False, False, True, True])
-    assert face.shortest(np.array([0.05, 0.0]), points, targets, neighbours=1) is None
-    assert face.shortest(np.zeros(2), points, np.zeros(4, dtype=bool)) is None
+    assert face.Graph(points, targets, neighbours=1).shortest(np.array([0.05, 0.0])) is None
+    assert face.Graph(points, np.zeros(4, dtype=bool)).shortest(np.zeros(2)) is None
+    assert face.Graph(points, targets).shortest(np.zeros(2)) is not None
 
 
 # -- actionable recourse ---------------------------------------------------------------------------------------------

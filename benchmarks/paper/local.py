@@ -66,17 +66,25 @@ class _Face(_Local):
             # A switch of a category has the length 1.
             self.scale[list(field.columns)] = np.sqrt(2.0) if field.kind == "category" else field.span
 
+        self.graphs: dict[tuple[float, ...], tuple[FloatArray, face.Graph]] = {}
+
+    def _scaled(self, rows: FloatArray) -> FloatArray:
+        return self.data.encoding.matrix(rows) / self.scale
+
+    def _graph(self, factual: FloatArray) -> tuple[FloatArray, face.Graph]:
+        key = tuple(factual[self.frozen])
+        if key not in self.graphs:
+            rows = self.train[(self.train[:, self.frozen] == factual[self.frozen]).all(axis=1)]
+            if len(rows) > _MOST_ROWS:
+                rows = np.random.default_rng(0).permutation(rows)[:_MOST_ROWS]
+            targets = self.wanted(rows) if len(rows) else np.zeros(0, dtype=bool)
+            self.graphs[key] = rows, face.Graph(self._scaled(rows), targets)
+        return self.graphs[key]
+
     def search(self, factual: FloatArray, seconds: float) -> FloatArray | None:
         del seconds
-        same = (self.train[:, self.frozen] == factual[self.frozen]).all(axis=1)
-        rows = self.train[same]
-        if len(rows) > _MOST_ROWS:
-            rows = np.random.default_rng(0).permutation(rows)[:_MOST_ROWS]
-        if not len(rows):
-            return None
-        points = self.data.encoding.matrix(rows) / self.scale
-        start = self.data.encoding.matrix(factual[None, :])[0] / self.scale
-        path = face.shortest(start, points, self.wanted(rows))
+        rows, graph = self._graph(factual)
+        path = graph.shortest(self._scaled(factual[None, :])[0])
         return None if path is None else rows[path[-1]]
 
 

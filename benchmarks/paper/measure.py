@@ -67,8 +67,9 @@ def _measured(line: dict[object, object]) -> dict[str, float]:
     valid = np.zeros(len(rows), dtype=bool)
     if whole.any():
         valid[whole] = source.wanted(data.frame(rows[whole]))
+    # Distances to real rows are told of single answers.
     real = _real(data.name)
-    near = [[real.hull_distance(row), real.row_distance(row)] for row in rows]
+    near = [[real.hull_distance(row), real.row_distance(row)] for row in rows if line["n"] == 1]
     hull, nearest = np.mean(near, axis=0) if near else (np.nan, np.nan)
     return {
         **paper_measures(factual, rows, categorical, valid),

@@ -2,7 +2,7 @@
 
 Peers see rows as numbers and one 0/1 column per level, so each model is restated on these columns: scaling and the
 dropped levels become its first step. Treecf and OCEAN read the trees of a forest, so its thresholds are moved to
-raw units, exactly: to the last 32-bit number that the scaled threshold lets pass.
+raw units, exactly: to the last number that the scaled threshold, compared as a 32-bit float, lets pass.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ KINDS = {"lr": "linear", "svm": "linear", "cart": "tree", "rf": "forest", "gbm":
 _OPENING, _GRACE = 600.0, 30.0
 _CHECKED, _AGREEMENT = 200, 0.995
 _READ_TREES = ("treecf", "oceanpy")
+_ROOM = 1e-5
 
 
 class Remote:
@@ -194,14 +195,16 @@ def raw_forest(source: Fitted) -> Any:
 
 
 def _last_below(limit: float, scale: float, shift: float, reach: tuple[float, float]) -> float:
-    """Return the largest 32-bit number x with ``float32(x * scale + shift) <= limit``."""
+    """Return the largest number x with ``float32(x * scale + shift) <= limit``, by bisection around the plain inverse."""
 
-    def below(x: np.float32) -> bool:
-        return float(np.float32(float(x) * scale + shift)) <= limit
+    def below(x: float) -> bool:
+        return float(np.float32(x * scale + shift)) <= limit
 
-    guess = np.float32(np.clip((limit - shift) / scale, *reach))
-    while not below(guess):
-        guess = np.nextafter(guess, np.float32(-np.inf), dtype=np.float32)
-    while below(above := np.nextafter(guess, np.float32(np.inf), dtype=np.float32)):
-        guess = above
-    return float(guess)
+    guess = float(np.clip((limit - shift) / scale, *reach))
+    room = _ROOM * max(abs(guess), reach[1] - reach[0])
+    low, high = guess - room, guess + room
+    assert below(low), "the bracket must hold the threshold"
+    assert not below(high), "the bracket must hold the threshold"
+    while low < (middle := low + (high - low) / 2.0) < high:
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return low

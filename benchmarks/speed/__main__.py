@@ -47,7 +47,7 @@ def _options() -> argparse.Namespace:
         metavar="SECONDS",
         help="record a peer's other rows as given up when it has taken so long for a problem, and answered three (never)",
     )
-    parser.add_argument("--solver", default="highs", help="the solver of ours (highs)")
+    parser.add_argument("--solver", default="auto", help="the solver of ours (auto)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to run (all)")
     parser.add_argument("--curves", nargs="+", choices=CURVES, default=list(CURVES), help="which growth curves (all)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/speed"), help="folder of the results")

@@ -25,7 +25,7 @@ answer. Every answer is judged here by the model's own `predict`, whatever the m
 What is timed is one whole answer. For `ifonly` that is `explain(row)` on the fitted pipeline with raw columns: encoding the
 row, the search, the proof, decoding, and the confirmation by `pipeline.predict`. Peers get the bare estimator on a matrix
 that is one-hot encoded already, and are not charged for preprocessing or for a confirmation. Reading the model is not
-timed for anybody. `ifonly` uses one thread and HiGHS.
+timed for anybody. `ifonly` uses one thread, and HiGHS where it needs a solver.
 
 | peer | version | what it is |
 |---|---|---|

@@ -46,7 +46,7 @@ class Settings:
 
     factuals: int = 20
     seconds: float = 60.0
-    solver: str = "highs"
+    solver: str = "auto"
     cache: Path | None = None
     give_up: int = 0
     budget: float = np.inf

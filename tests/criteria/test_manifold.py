@@ -97,13 +97,21 @@ def explain(w: World, row: pd.DataFrame, *criteria: Any, **more: Any) -> Explana
     return explainer.explain(row, want="yes", criteria=criteria, **more)
 
 
-@pytest.mark.parametrize("family", ["logistic", "tree", "forest", "boosting", "network"])
-@pytest.mark.parametrize(("epsilon", "norm"), [(0.0, "l1"), (0.15, "l1"), (0.1, "l2"), (0.08, "linf"), (2.2, "l1")])
+@pytest.mark.parametrize(
+    ("family", "epsilon", "norm"),
+    [
+        *((family, 0.0, "l1") for family in ("logistic", "tree", "forest", "boosting", "network")),
+        *((family, 0.15, "l1") for family in ("logistic", "boosting", "network")),
+        *((family, 0.1, "l2") for family in ("tree", "forest")),
+        *((family, 0.08, "linf") for family in ("forest", "network")),
+        ("forest", 2.2, "l1"),
+    ],
+)
 def test_optimum_is_that_of_enumeration(family: str, epsilon: float, norm: Any) -> None:
     w = world(1, family)
     rows = w.X[w.y == "yes"].iloc[:14]
     points = scaled(rows, w.X)
-    for row in w.factuals(3):
+    for row in w.factuals(2):
         best = cheapest(w, row, [points], epsilon, norm)
         found = explain(w, row, Manifold(epsilon=epsilon, norm=norm, rows=rows))
         assert found.status == "optimal"
@@ -131,7 +139,7 @@ def test_union_of_clusters_is_the_best_of_single_clusters(epsilon: float) -> Non
     w = world(3, "forest")
     rows = w.X[w.y == "yes"].iloc[:15].reset_index(drop=True)
     labels = np.arange(15) % 3
-    for row in w.factuals(3):
+    for row in w.factuals(1):
         union = explain(w, row, Manifold(epsilon=epsilon, rows=rows, clusters=labels))[0].certificate.objective
         single = []
         for k in range(3):
@@ -148,7 +156,7 @@ def test_union_of_clusters_is_the_best_of_single_clusters(epsilon: float) -> Non
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_larger_epsilon_is_never_worse(norm: Any) -> None:
     w = world(4, "boosting")
-    for row in w.factuals(2):
+    for row in w.factuals(1):
         costs = [explain(w, row, Manifold(epsilon=e, norm=norm))[0].certificate.objective for e in (0, 0.05, 0.2, 3)]
         assert costs == sorted(costs, reverse=True)
         free = explain(w, row)[0].certificate.objective
@@ -265,7 +273,7 @@ def test_optimum_is_that_of_one_program_with_all_rows(seed: int, epsilon: float,
     rows = c.X[c.y == "yes"]
     labels = np.arange(len(rows)) % n_hulls
     hulls = [rows[labels == k] for k in range(n_hulls)]
-    for i in np.flatnonzero(c.model.predict(c.X) == "no")[:3]:
+    for i in np.flatnonzero(c.model.predict(c.X) == "no")[:2]:
         row = c.X.iloc[[i]]
         found = sane(c, row, Manifold(epsilon=epsilon, norm=norm, clusters=None if n_hulls == 1 else labels))
         assert found.status == "optimal"
@@ -279,7 +287,7 @@ def test_optimum_is_that_of_one_program_with_all_rows(seed: int, epsilon: float,
 def test_pricing_finds_that_optimum_too(epsilon: float, norm: Any) -> None:
     c = Continuous(5, n=400)
     rows = c.X[c.y == "yes"]
-    for i in np.flatnonzero(c.model.predict(c.X) == "no")[:4]:
+    for i in np.flatnonzero(c.model.predict(c.X) == "no")[:2]:
         row = c.X.iloc[[i]]
         found = sane(c, row, Manifold(epsilon=epsilon, norm=norm))
         assert found[0].certificate.objective == pytest.approx(c.optimum(row, [rows], epsilon, norm), abs=2e-5)
@@ -385,7 +393,7 @@ def test_clusters_by_number_and_by_silhouette() -> None:
 @pytest.mark.parametrize("share", [0.1, 0.6])
 def test_isolation_quantile_holds_by_the_forest_itself(share: float) -> None:
     w = world(7, "forest")
-    for row in w.factuals(3):
+    for row in w.factuals(1):
         explainer = Explainer(w.model, w.X, w.y, criteria=[Proximity("l1")])
         found = explainer.explain(row, want="yes", criteria=[Manifold(isolation=share)])
         (demand,) = Manifold(isolation=share).demands(explainer.problem(row, want="yes").statement.query)
@@ -442,7 +450,7 @@ def test_with_sparsity_and_actionability() -> None:
     w = world(9, "boosting")
     rows = w.X[w.y == "yes"]
     points = scaled(rows, w.X)
-    for row in w.factuals(3):
+    for row in w.factuals(2):
         moves = w.moves(row)
         allowed = w.said & ((moves > 0).sum(axis=1) <= 3) & (w.grid["n1"] >= row["n1"].iloc[0]).to_numpy()
         found = explain(w, row, Manifold(), Sparsity(at_most=3), Actionability(increase=["n1"]))
@@ -457,7 +465,7 @@ def test_with_any_distance(proximity: Proximity) -> None:
     P, grid = scaled(w.X[w.y == "yes"], w.X), scaled(w.grid, w.X)
     inside = np.array([bool(s) and outside(x, P) <= INSIDE for s, x in zip(w.said, grid, strict=True)])
     explainer = Explainer(w.model, w.X, w.y, criteria=[proximity])
-    for row in w.factuals(2):
+    for row in w.factuals(1):
         found = explainer.explain(row, want="yes", criteria=[Manifold()])
         statement = explainer.problem(row, want="yes").statement
         costs = statement.objective(explainer.schema.encode(w.grid[inside]))
@@ -477,7 +485,7 @@ def test_with_any_distance(proximity: Proximity) -> None:
 )
 def test_twins_agree(criterion: Manifold) -> None:
     X = questions.people()
-    check_criterion(criterion, questions.explainer(), X.iloc[[3]], want="good", points=16)
+    check_criterion(criterion, questions.explainer(), X.iloc[[3]], want="good", points=6)
 
 
 @pytest.mark.parametrize(

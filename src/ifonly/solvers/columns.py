@@ -120,6 +120,7 @@ class PricedProgram:
         self._slack = np.empty(0, dtype=np.int32)
         self._penalty = _PENALTY
         self._moved = True
+        self._tolerance = _FEASIBILITY
         self._order: list[tuple[IntArray, IntArray]] = []
         self.used: list[set[int]] = [set() for _ in self.blocks]
         if elastic:
@@ -243,8 +244,18 @@ class PricedProgram:
         self.blocks[k].active.extend(int(i) for i in some[~self._inside[k][some]])
         return some
 
+    def _set_tolerance(self, tolerance: float) -> None:
+        if tolerance != self._tolerance:
+            self._tolerance = tolerance
+            self.highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+            self.highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+
     def _run(self) -> bool:
-        """Solve once; say whether there is a point. A solve that ends without a verdict is repeated from scratch."""
+        """Solve once; say whether there is a point.
+
+        A solve that ends without a verdict is repeated from scratch, then with wider tolerances; what an answer breaks
+        by that is seen when it is verified.
+        """
         import highspy  # noqa: PLC0415 - imported only when something is solved
 
         kinds = highspy.HighsModelStatus
@@ -252,7 +263,8 @@ class PricedProgram:
         self.highs.setOptionValue("simplex_strategy", _DUAL if self._moved else _PRIMAL)
         self._moved = False
         ended = None
-        for _ in range(2):
+        for tolerance in (_FEASIBILITY, _FEASIBILITY, 10.0 * _FEASIBILITY, 100.0 * _FEASIBILITY):
+            self._set_tolerance(tolerance)
             self.highs.run()
             ended = self.highs.getModelStatus()
             if ended in (kinds.kOptimal, kinds.kModelEmpty):
