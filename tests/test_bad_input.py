@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, SplineTransformer
 from sklearn.svm import SVC, SVR
@@ -197,8 +199,11 @@ def test_unsupported_estimator(model: Any, nearest: str) -> None:
 @pytest.mark.parametrize(
     ("step", "says"),
     [
-        (PolynomialFeatures(), "the transformer PolynomialFeatures cannot be read exactly"),
-        (SplineTransformer(), "Step 'step': the transformer SplineTransformer cannot be read exactly"),
+        (PolynomialFeatures(), "cannot be read exactly. The nearest thing that can be: a model that bends by itself"),
+        (
+            SplineTransformer(),
+            "SplineTransformer cannot be read exactly. The nearest thing that can be: KBinsDiscretizer. Supported: Col",
+        ),
         (FunctionTransformer(np.sin), "FunctionTransformer with 'sin'"),
         (
             FunctionTransformer(np.log1p),
@@ -216,6 +221,35 @@ def test_unsupported_step_is_named(step: Any, says: str) -> None:
         Explainer(model, X)
     assert says in str(caught.value)
     assert str(caught.value).startswith("Step '")
+
+
+@pytest.mark.parametrize(
+    ("model", "says", "near"),
+    [
+        (SVC(), "Step 'last': SVC with kernel='rbf'", "SVC(kernel='linear'), LinearSVC, or a gradient boosting model"),
+        (SVR(), "Step 'last': SVR with kernel='rbf'", "SVR(kernel='linear'), LinearSVR, or a gradient boosting model"),
+        (KNeighborsClassifier(), "Step 'last': KNeighborsClassifier", "a decision tree or random forest"),
+        (GaussianProcessClassifier(), "Step 'last': GaussianProcessClassifier", "GradientBoosting or a ReLU network"),
+        (
+            MLPClassifier((2,), activation="tanh", max_iter=1),
+            "Step 'last': MLPClassifier with activation='tanh'",
+            "MLPClassifier(activation='relu')",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_refused_is_named_with_its_step_and_what_is_near(model: Any, says: str, near: str) -> None:
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X = questions.people()[["age", "income", "debts"]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = Pipeline([("scale", StandardScaler()), ("last", model)]).fit(X, X["debts"] % 2)
+    with pytest.raises(UnsupportedModel) as caught:
+        Explainer(fitted, X)
+    assert str(caught.value).startswith(says)
+    assert near in str(caught.value)
 
 
 @pytest.mark.parametrize("model", [SVC(), SVC(kernel="linear"), SVR()], ids=["rbf", "three classes", "regression"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -143,3 +145,37 @@ def test_whatever_the_model_raises_stays_with_its_row() -> None:
 def test_every_ending_has_a_word() -> None:
     assert {Infeasible: "infeasible", OutOfTime: "out_of_time", NotVerified: "not_verified"} == _STATUS
     assert Outcome("x", "error").explanation is None
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------------------------------
+def test_ctrl_c_between_two_rows_keeps_what_is_done(explainer: Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Explainer.explain
+    asked: list[object] = []
+
+    def explain(self: Explainer, row: pd.DataFrame, **options: object) -> object:
+        asked.append(row.index[0])
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return real(self, row, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Explainer, "explain", explain)
+    batch = explainer.explain_all(ROWS.loc[["a", "d", "f"]], want="good")
+    assert batch.status().to_dict() == {"a": "optimal", "d": "interrupted", "f": "interrupted"}
+    assert len(batch.found()) == 1
+    assert "2 interrupted" in str(batch)
+
+
+def test_ctrl_c_in_a_search_ends_the_batch_with_its_best(explainer: Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Explainer.explain
+
+    def explain(self: Explainer, row: pd.DataFrame, **options: object) -> object:
+        return replace(real(self, row, **options), interrupted=row.index[0] == "d")  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Explainer, "explain", explain)
+    batch = explainer.explain_all(ROWS.loc[["a", "d", "f"]], want="good")
+    assert batch.status().to_dict() == {"a": "optimal", "d": "optimal", "f": "interrupted"}
+
+
+def test_workers_do_not_send_the_training_data_back(explainer: Explainer) -> None:
+    batch = explainer.explain_all(ROWS.loc[["a", "d"]], want="good", n_jobs=2)
+    assert all(e.reference is explainer._frame for e in batch.found())

@@ -17,7 +17,7 @@ from benchmarks.peers.catalogue import PEERS
 from benchmarks.peers.client import Died, Hung, Worker
 from benchmarks.peers.encoding import Encoding
 from benchmarks.peers.environments import Environment, EnvironmentFailed
-from benchmarks.speed import bars, growth, plot, records, table
+from benchmarks.speed import bars, growth, page, plot, records, table
 from benchmarks.speed.methods import METHODS, Reply, Unsupported, open_session
 from benchmarks.speed.problems import PROBLEMS, QUICK, Case, Kind, Problem, Table, forest, german, prepare
 from benchmarks.speed.run import Settings, explain_rows, run
@@ -222,6 +222,8 @@ def test_a_hopeless_peer_is_given_up_and_said_so(monkeypatch: pytest.MonkeyPatch
     assert asked["ifonly"] == ["out of time"] * 5
     assert asked["nice"] == ["out of time"] * 2 + ["given up"] * 3
     assert [r.factual for r in explain_rows(case, "nice", rows, Settings(give_up=2))] == rows
+    within = [r.status for r in explain_rows(case, "nice", rows, Settings(budget=1.0))]
+    assert within == ["out of time"] * 3 + ["given up"] * 2
 
 
 def fake_results(factor: float = 100.0) -> pd.DataFrame:
@@ -263,8 +265,8 @@ def test_table_of_a_fake_run(tmp_path: Path) -> None:
     table.write(summary, tmp_path)
     text = (tmp_path / "table.md").read_text()
     assert text.count("### ") == len(PROBLEMS)
-    assert "| ifonly | 4.6 ms | 5.1 ms | 5.2 ms |  | 100% | 100% | 1.000, 1.000 |  |" in text
-    assert "| nobody | | | | | | | | unsupported |" in text
+    assert "| ifonly | 4 | 4.6 ms | 5.1 ms | 5.2 ms |  | 100% | 100% | 1.000, 1.000 |  |" in text
+    assert "| nobody | | | | | | | | | unsupported |" in text
     assert len(pd.read_csv(tmp_path / "table.csv")) == len(summary)
 
 
@@ -301,6 +303,36 @@ def test_bars_fail_for_a_slow_run(tmp_path: Path) -> None:
     assert not fine
     assert "median at least 50 times faster than leafbigm | 0.5 times | FAIL |" in text
     assert "rows per second of one |  | not measured |" in text
+
+
+def test_bars_by_the_processor_of_a_busy_machine() -> None:
+    lines = fake_results().assign(cpu=lambda f: f["seconds"] / np.where(f["method"] == "ifonly", 50, 1))
+    slow = lines.assign(seconds=lambda f: np.where(f["method"] == "ifonly", 50, 1) * f["seconds"])
+    by_clock, by_processor = (
+        {b.text: b.passed for b in bars.evaluate(slow, by=by) if "oceanpy" in b.text} for by in ("seconds", "cpu")
+    )
+    assert len(by_clock) == 4
+    assert not any(by_clock.values())
+    assert all(by_processor.values())
+
+
+def test_page_of_a_fake_run(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    lines = fake_results().assign(load=4.0)
+    lines.to_csv(tmp_path / "results.csv", index=False)
+    BATCH.assign(start=1.0).to_csv(tmp_path / "throughput.csv", index=False)
+    tree = lines[lines["problem"] == "german-tree"]
+    pd.concat([tree.assign(curve="trees", size=n) for n in (10, 20)]).to_csv(tmp_path / "growth.csv", index=False)
+    (tmp_path / "machine.json").write_text(json.dumps({"cores": 2, "processor": "Abacus", "time_limit": 7}))
+    docs = tmp_path / "docs"
+    text = page.write(tmp_path, docs).read_text()
+    assert "2 cores of Abacus" in text
+    assert "7 seconds per" in text
+    assert "load average was 4.0" in text
+    assert text.count("### german-") == sum(name.startswith("german-") for name in PROBLEMS)
+    assert "| trees | 20 | ifonly | 4.6 ms | 5.2 ms | 100% |" in text
+    assert "| 1000 | 2 | 19.0 | 1.0 s | 200 MB | 210 MB |" in text
+    assert sorted(p.name for p in docs.iterdir()) == ["benchmarks-growth.svg", "benchmarks-speed.svg", "benchmarks.md"]
 
 
 def test_bars_need_what_they_compare() -> None:

@@ -554,3 +554,28 @@ def test_a_process_ends_with_the_code_and_prints_with_few_characters(folder: Pat
     assert found.returncode == FOUND
     assert " ? proven optimal ? " in found.stdout
     assert process("explain", folder / "model.pkl", folder / "loans.csv").returncode == MISUSE
+
+
+def test_the_package_runs_as_a_module() -> None:
+    ran = subprocess.run([sys.executable, "-m", "ifonly", "--help"], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("Usage: ifonly")
+
+
+# -- case studies -----------------------------------------------------------------------------------------------
+def test_a_study_is_printed_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ifonly.cli import study
+
+    whole = study.heart_study
+    monkeypatch.setattr(study, "heart_study", lambda **options: whole("B", **options))
+    shown = run("demo", "--study", "heart")
+    assert shown.exit_code == FOUND
+    assert "Part B: validity, proximity, coherence, sparsity" in shown.stdout
+    assert "validity is 1.00 in all cases" in shown.stdout
+    kept = run("demo", "--study", "heart", "--save", tmp_path / "study")
+    assert kept.exit_code == FOUND
+    assert "Part B" in (tmp_path / "study" / "heart.txt").read_text()
+    assert "<svg" in (tmp_path / "study" / "manifold.svg").read_text()
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    refused = run("demo", "--study", "heart", "--save", taken)
+    assert refused.exit_code != FOUND

@@ -178,7 +178,7 @@ def test_the_factual_keeps_its_index_and_prediction(explainer: Explainer) -> Non
     assert answer.factual.index.tolist() == ["applicant 7"]
     assert answer.prediction == "bad"
     assert answer.want == "'good'"
-    assert answer.solver == "HiGHS"
+    assert answer.solver == "no solver needed"
     model = explainer.model.estimator
     assert answer.score == pytest.approx(model.predict_proba(pd.DataFrame([NOW]))[0, 1])
     assert answer[0].score == pytest.approx(model.predict_proba(answer.frame())[0, 1])

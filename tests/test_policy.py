@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ifonly.criteria import Criterion
 from ifonly.criteria.actionability import Actionability, Implies, LinearRow
+from ifonly.criteria.manifold import Manifold
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.datasets import german_credit, heart
@@ -129,7 +130,8 @@ def test_examples_in_the_comments_are_true() -> None:
     credit = german_credit()
     text = re.sub(r"^#(?! )", "", write_policy(credit.schema), flags=re.MULTILINE)
     policy = read_policy(text)
-    demands = policy.criteria[-1]
+    *_, demands, manifold = policy.criteria
+    assert manifold == Manifold()
     assert isinstance(demands, Actionability)
     assert demands.ranges == {"duration": (4, 72)}
     assert demands.implies == (Implies({"checking_status": "no checking"}, {"duration": (None, 72)}),)
@@ -288,3 +290,27 @@ def test_numpy_values_and_long_lists_are_written_plainly() -> None:
     assert "price = 0.25" in text
     assert 'levels = [\n    "a rather long name, number 0",\n' in text
     assert max(map(len, text.splitlines())) < 120
+
+
+@pytest.mark.parametrize(
+    "manifold",
+    [
+        Manifold(),
+        Manifold(0.05, "linf", clusters=3),
+        Manifold(clusters="auto", of="all"),
+        Manifold(isolation=0.1, by="label"),
+    ],
+    ids=repr,
+)
+def test_closeness_to_the_data_reads_back(manifold: Manifold) -> None:
+    schema = Schema.infer(FRAME)
+    criteria = (*DEFAULT_CRITERIA, manifold)
+    assert read_policy(write_policy(schema, criteria)).criteria == criteria
+
+
+def test_rows_do_not_fit_into_a_policy() -> None:
+    for manifold in (Manifold(rows=FRAME), Manifold(clusters=[0, 0, 1])):
+        with pytest.raises(CriterionError, match="cannot hold the 'rows' or the labels"):
+            write_policy(Schema.infer(FRAME), [manifold])
+    with pytest.raises(SchemaError, match=r"'manifold.clusters' in the policy must be a whole number"):
+        read_policy("manifold.clusters = 'many'")

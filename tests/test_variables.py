@@ -74,6 +74,17 @@ def test_integer_cells_hold_exactly_the_integers_between_cuts(cuts: list[float])
     )
 
 
+@pytest.mark.parametrize("precision", [1, 2, 3])
+def test_a_cut_on_a_decimal_grid_belongs_to_the_cell_below_it(precision: int) -> None:
+    """``19 * 0.1`` is above 1.9, and ``1.9 / 0.1`` is below 19."""
+    feature = Numeric("decimal", 0.0, 7.0, precision=precision)
+    for k in range(1, 7 * 10**precision):
+        cut = round(k / 10**precision, precision)
+        cells = Cells.of(feature, 0.0, 7.0, np.array([cut]))
+        assert cells.high[0] == cut
+        assert cells.low[1] == round((k + 1) / 10**precision, precision)
+
+
 # -- numeric features -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("j", [REAL, WHOLE, CENTS])
 @pytest.mark.parametrize("raw", [True, False])
@@ -274,3 +285,29 @@ def test_affine_over_the_canonical_vector() -> None:
     v = solved(x, total)
     assert total.value(v) == pytest.approx(10 + 3 - 7 + 1)
     assert x.used() == {REAL, WHOLE, COLOUR}
+
+
+def test_a_cut_on_the_grid_keeps_its_own_value_on_the_left() -> None:
+    """14.2 is no multiple of 0.01 in floating point, but ``x <= 14.2`` holds for the stored value 14.2."""
+    feature = Numeric("x", 0.0, 30.0, precision=2)
+    cuts = np.array([0.29, 1.1, 14.2, 16.18, 28.35])
+    cells = Cells.of(feature, 0.0, 30.0, cuts)
+    np.testing.assert_array_equal(cells.high[:-1], cuts)
+    np.testing.assert_array_equal(cells.low[1:], [0.3, 1.11, 14.21, 16.19, 28.36])
+    for k in range(1, 3000):
+        value = round(k / 100, 2)
+        here = Cells.of(feature, 0.0, 30.0, np.array([value]))
+        assert here.high[0] == value
+        assert here.low[1] == round(value + 0.01, 2)
+
+
+def test_a_tiny_box_far_from_the_factual_is_counted_from_its_near_end() -> None:
+    """Otherwise the column would hold millions of its own unit, and a solver's tolerance would be lost in them."""
+    schema = Schema((Numeric("x", 0.0, 100.0),))
+    box = Box.of(schema, np.array([3.0]))
+    box.narrow(0, 70.0, 70.0 + 2e-6)
+    mip = Mip()
+    x = Variables(mip, box, np.array([3.0]), {}, {0}).raw(0)
+    arrays = mip.arrays()
+    assert np.abs([arrays.lower, arrays.upper]).max() <= 2.0
+    assert x.constant == 70.0

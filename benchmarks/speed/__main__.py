@@ -40,7 +40,14 @@ def _options() -> argparse.Namespace:
         metavar="N",
         help="record a peer's other rows of a problem as given up when its first N all ran into the limit (never)",
     )
-    parser.add_argument("--solver", default="highs", help="the solver of ours (highs)")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=float("inf"),
+        metavar="SECONDS",
+        help="record a peer's other rows as given up when it has taken so long for a problem, and answered three (never)",
+    )
+    parser.add_argument("--solver", default="auto", help="the solver of ours (auto)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to run (all)")
     parser.add_argument("--curves", nargs="+", choices=CURVES, default=list(CURVES), help="which growth curves (all)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/speed"), help="folder of the results")
@@ -60,9 +67,9 @@ def main() -> None:
     options = _options()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
-    (out / "machine.json").write_text(json.dumps(_machine(), indent=2) + "\n", encoding="utf-8")
+    (out / "machine.json").write_text(json.dumps(_machine(options.time_limit), indent=2) + "\n", encoding="utf-8")
     peers = list(METHODS[1:]) if options.peers is None else options.peers
-    limits = (options.time_limit, options.solver, options.cache, options.give_up)
+    limits = (options.time_limit, options.solver, options.cache, options.give_up, options.budget)
     settings = Settings(options.factuals or 20, *limits)
     results = out / "results.csv"
     if "answers" in options.parts:
@@ -96,7 +103,7 @@ def _warn_if_beaten(found: pd.DataFrame) -> None:
         print(f"A peer found less than what ours called optimal; this is an error of ours:\n{lost.to_string()}")
 
 
-def _machine() -> dict[str, object]:
+def _machine(time_limit: float) -> dict[str, object]:
     """Return what the numbers depend on."""
     versions = {}
     for name in _PACKAGES:
@@ -110,6 +117,7 @@ def _machine() -> dict[str, object]:
         "machine": platform.machine(),
         "processor": _processor(),
         "cores": os.cpu_count(),
+        "time_limit": time_limit,
         "load": records.load_average(),
         "versions": versions,
     }

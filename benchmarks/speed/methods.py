@@ -67,7 +67,7 @@ class Session(Protocol):
         ...
 
 
-def open_session(method: str, case: Case, *, solver: str = "highs", cache: Path | None = None) -> Session:
+def open_session(method: str, case: Case, *, solver: str = "auto", cache: Path | None = None) -> Session:
     """Open a method on a case.
 
     Raises

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.peers.client import Died, Hung
 from benchmarks.peers.environments import EnvironmentFailed
 from benchmarks.speed import records
@@ -17,6 +19,7 @@ from benchmarks.speed.records import Record
 __all__ = ["Settings", "explain_rows", "run"]
 
 _WARM_UP = 2.0
+_LEAST = 3
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,21 @@ class Settings:
     give_up
         After so many rows of a problem, all unproven at the limit, a peer's other rows are recorded as given up;
         0 means never. Ours is never spared a row.
+    budget
+        So many seconds a peer may take for all rows of a problem; after that, and at least three answers, its other
+        rows are recorded as given up, too.
     """
 
     factuals: int = 20
     seconds: float = 60.0
-    solver: str = "highs"
+    solver: str = "auto"
     cache: Path | None = None
     give_up: int = 0
+    budget: float = np.inf
+
+    def enough(self, answers: int, hopeless: int, spent: float) -> bool:
+        """Whether a peer need not be asked for more rows of a problem."""
+        return 0 < self.give_up <= hopeless == answers or (answers >= _LEAST and spent > self.budget)
 
 
 def run(problems: Sequence[Problem], methods: Sequence[str], settings: Settings, path: Path) -> None:
@@ -80,13 +91,14 @@ def explain_rows(case: Case, method: str, rows: Sequence[int], settings: Setting
         return
     try:
         _warm_up(session, method, rows[0])
-        hopeless = 0
+        hopeless, spent = 0, 0.0
         for done, row in enumerate(rows):
-            if method != OURS and 0 < settings.give_up <= hopeless == done:
+            if method != OURS and settings.enough(done, hopeless, spent):
                 yield from (records.given_up(case, method, other) for other in rows[done:])
                 return
             load = records.load_average()
             reply = session.explain(row, settings.seconds)
+            spent += reply.seconds
             hopeless += not reply.proven and reply.seconds >= 0.95 * settings.seconds
             yield records.judge(case, method, row, reply, load)
     finally:

@@ -40,7 +40,7 @@ def summarise(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def _line(problem: str, method: str, part: pd.DataFrame) -> dict[str, object]:
-    asked = part[part["factual"] >= 0]
+    asked = part[(part["factual"] >= 0) & (part["status"] != "given up")]
     if asked.empty:
         return {"problem": problem, "method": method, "rows": 0, "note": part["status"].iloc[-1]}
     failures = asked.loc[asked["objective"].isna(), "status"].value_counts()
@@ -70,8 +70,8 @@ def shown_seconds(value: float) -> str:
 
 def markdown(table: pd.DataFrame) -> str:
     """Return the table as Markdown, one section per problem."""
-    head = "| method | median | p90 | max | processor | proven | valid | objective / best (median, worst) | |\n"
-    head += "|---|---:|---:|---:|---:|---:|---:|---:|---|\n"
+    head = "| method | rows | median | p90 | max | processor | proven | valid | objective / best (median, worst) | |\n"
+    head += "|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n"
     parts = []
     for problem, lines in table.groupby("problem", sort=False):
         rows = int(lines["rows"].max())
@@ -82,7 +82,7 @@ def markdown(table: pd.DataFrame) -> str:
 def _shown(line: Mapping[Hashable, Any]) -> str:
     values = pd.Series(line)
     if not values["rows"]:
-        return f"| {values['method']} | | | | | | | | {values['note']} |\n"
+        return f"| {values['method']} | | | | | | | | | {values['note']} |\n"
     times = " | ".join(shown_seconds(float(values[name])) for name in ("median", "p90", "max", "cpu"))
     shares = " | ".join(f"{float(values[name]):.0%}" for name in ("proven", "valid"))
     relative = ""
@@ -92,7 +92,7 @@ def _shown(line: Mapping[Hashable, Any]) -> str:
     if float(values["coherent"]) < float(values["valid"]):
         broken = f"{float(values['valid'] - values['coherent']):.0%} outside the features' own values"
         note = f"{note}; {broken}" if note else broken
-    return f"| {values['method']} | {times} | {shares} | {relative} | {note} |\n"
+    return f"| {values['method']} | {values['rows']:.0f} | {times} | {shares} | {relative} | {note} |\n"
 
 
 def write(table: pd.DataFrame, folder: Path) -> None:

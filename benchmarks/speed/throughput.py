@@ -34,9 +34,7 @@ def once(rows: int, jobs: int) -> dict[str, float]:
     case = prepare(PROBLEMS[_PROBLEM], _ALL)
     frame = case.table.frame
     refused = frame.iloc[case.factuals]
-    explainer = Explainer(
-        case.model, frame, schema=case.table.schema, criteria=[Proximity("l1", scale="range")], solver="highs"
-    )
+    explainer = Explainer(case.model, frame, schema=case.table.schema, criteria=[Proximity("l1", scale="range")])
     began = time.perf_counter()
     explainer.explain_all(refused.iloc[: 4 * jobs], want=case.table.wanted, n_jobs=jobs)
     start = time.perf_counter() - began

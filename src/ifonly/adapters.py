@@ -6,7 +6,7 @@ An adapter may stand alone or at the end of a scikit-learn `Pipeline`. It is tra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.errors import SchemaError, UnsupportedModel
+from ifonly.trained import Trained
 
 __all__ = ["OnnxClassifier", "OnnxRegressor", "TorchClassifier", "TorchRegressor"]
 
@@ -21,12 +22,11 @@ _LINKS = ("Sigmoid", "Softmax")
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
 
 
-class _Adapter:
+class _Adapter(Trained):
     """What scikit-learn asks of a fitted estimator, and how a frame becomes the one matrix a network receives."""
 
     columns: Sequence[str] | None
     transform: Any
-    _estimator_type: Literal["classifier", "regressor"]
 
     def received(self, X: Any) -> npt.NDArray[Any]:
         """Return the matrix that goes into the model: the chosen columns, through the transform."""
@@ -46,33 +46,6 @@ class _Adapter:
     def takes_frames(self) -> bool:
         """Whether `predict` needs column names, because it or its transform chooses by them."""
         return self.columns is not None or _named(self.transform)
-
-    def fit(self, X: Any = None, y: Any = None) -> Any:  # noqa: ARG002 - scikit-learn's signature
-        """Do nothing: the model is trained already."""
-        return self
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's signature
-        """Return the constructor's arguments."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> Any:
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # noqa: PLC0415 - slow
-
-        classifies = self._estimator_type == "classifier"
-        return Tags(
-            estimator_type=self._estimator_type,
-            target_tags=TargetTags(required=False),
-            classifier_tags=ClassifierTags() if classifies else None,
-            regressor_tags=None if classifies else RegressorTags(),
-            input_tags=InputTags(),
-            requires_fit=False,
-        )
 
 
 def _named(transform: Any) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from ifonly.explain import Explainer
 
 __all__ = ["explain_batch"]
+
+_PARTS_PER_WORKER = 8
+_MOST_AT_ONCE = 50
 
 _STATUS: dict[type[Exception], str] = {
     Infeasible: "infeasible",
@@ -38,17 +43,55 @@ def explain_batch(
     progress: bool,
 ) -> Explanations:
     """Explain each row of a frame; see `Explainer.explain_all`."""
-    import joblib  # noqa: PLC0415 - loaded only for batches
-
     began = time.perf_counter()
     frame = align(as_frame(rows, explainer.schema.names), explainer.schema.names)
-    jobs = (
-        joblib.delayed(_one)(explainer, frame.iloc[[i]], want=want, n=n, criteria=criteria, time_limit=time_limit)
-        for i in range(len(frame))
+    ask = partial(_some, want=want, n=n, criteria=criteria, time_limit=time_limit)
+    found: list[Outcome] = []
+    try:
+        for outcome in _shown(_asked(explainer, frame, ask, n_jobs), len(frame), progress):
+            found.append(outcome)
+            if outcome.explanation is not None and outcome.explanation.interrupted:
+                break
+    except KeyboardInterrupt:  # between two rows, or while waiting for workers: what is there is kept
+        pass
+    found += [Outcome(index, "interrupted") for index in frame.index[len(found) :]]
+    return Explanations(tuple(found), time.perf_counter() - began)
+
+
+def _asked(
+    explainer: Explainer, frame: pd.DataFrame, ask: Callable[..., list[Outcome]], n_jobs: int
+) -> Iterator[Outcome]:
+    """Yield the outcome of each row, in order; workers get the explainer once for many rows, not once for each."""
+    import joblib  # noqa: PLC0415 - loaded only for batches
+
+    workers = joblib.effective_n_jobs(n_jobs)
+    if workers == 1:
+        for i in range(len(frame)):
+            yield from ask(explainer, frame.iloc[[i]])
+        return
+    size = max(1, min(_MOST_AT_ONCE, len(frame) // (_PARTS_PER_WORKER * workers)))
+    parts = (frame.iloc[k : k + size] for k in range(0, len(frame), size))
+    answers = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
+        joblib.delayed(_travelling)(ask, explainer, part) for part in parts
     )
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    outcomes = tuple(_shown(parallel(jobs), len(frame), progress))
-    return Explanations(outcomes, time.perf_counter() - began)
+    for outcomes in answers:
+        for outcome in outcomes:
+            if outcome.explanation is None:
+                yield outcome
+            else:
+                yield replace(outcome, explanation=replace(outcome.explanation, reference=explainer._frame))
+
+
+def _travelling(ask: Callable[..., list[Outcome]], explainer: Explainer, part: pd.DataFrame) -> list[Outcome]:
+    """Return outcomes without the training data, which is not sent back with every answer."""
+    return [
+        o if o.explanation is None else replace(o, explanation=replace(o.explanation, reference=None))
+        for o in ask(explainer, part)
+    ]
+
+
+def _some(explainer: Explainer, part: pd.DataFrame, **options: Any) -> list[Outcome]:
+    return [_one(explainer, part.iloc[[i]], **options) for i in range(len(part))]
 
 
 def _one(explainer: Explainer, row: pd.DataFrame, **options: Any) -> Outcome:

@@ -16,7 +16,7 @@ from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.datasets import german_credit
 from ifonly.errors import IfOnlyWarning, NoCounterfactual
-from ifonly.events import Built, Event
+from ifonly.events import Built, Event, Incumbent
 from ifonly.explain import Explainer
 from ifonly.mip import FloatArray, MipArrays
 from ifonly.solvers import Backend, IncumbentHook, Limits, Solution
@@ -111,9 +111,11 @@ class _Stopwatch:
         self._last, self._after = now, after
 
     def hear(self, event: Event) -> None:
-        """A program was built: all before it, since the last solve, was building."""
+        """A program was built: all before it was building; an answer: what follows, if no solver is at work, checks it."""
         if isinstance(event, Built):
             self.lap("build", "solve")
+        elif isinstance(event, Incumbent) and self._after == "solve":
+            self.lap("solve", "verify")
 
     def stop(self, status: str) -> Timing:
         """Return the timing."""
@@ -128,6 +130,7 @@ class _Watched:
         self.backend = backend
         self.name, self.label, self.capabilities = backend.name, backend.label, backend.capabilities
         self.watch = _Stopwatch()
+        self.used: set[str] = set()
 
     def available(self) -> bool:
         return self.backend.available()
@@ -186,7 +189,7 @@ def benchmark(
         timings.append(_timed(explainer, watched, refused.iloc[[i]], credit.wanted, time_limit))
         if on_answer is not None:
             on_answer(done, len(refused))
-    return Benchmark(model, watched.label, tuple(timings[1:]))
+    return Benchmark(model, " and ".join(sorted(watched.used)) or watched.label, tuple(timings[1:]))
 
 
 def _timed(explainer: Explainer, watched: _Watched, row: pd.DataFrame, want: Any, time_limit: float) -> Timing:
@@ -194,7 +197,9 @@ def _timed(explainer: Explainer, watched: _Watched, row: pd.DataFrame, want: Any
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IfOnlyWarning)
-            status: str = explainer.explain(row, want=want, time_limit=time_limit, on_event=watch.hear).status
+            answer = explainer.explain(row, want=want, time_limit=time_limit, on_event=watch.hear)
+        status: str = answer.status
+        watched.used.add(answer.solver)
     except NoCounterfactual as error:
         status = type(error).__name__
     return watch.stop(status)

@@ -6,13 +6,14 @@ not needed for the contradiction. What remains is minimal: drop any one and the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from ifonly.adversary import withstand
 from ifonly.box import Box
-from ifonly.criteria import Demand, Relaxation, number
+from ifonly.criteria import Branch, Demand, Relaxation, number
 from ifonly.criteria.stays import Stays
 from ifonly.criteria.validity import Goal
 from ifonly.engine import Found, run
@@ -43,6 +44,29 @@ class _Court:
     def _search(self, statement: Statement, limits: Limits, loose: Demand | None = None) -> Found:
         """Look for any point, or for the one that breaks a loose demand least."""
         box = statement.box()
+        if box.empty() is not None:
+            return Found(Status.INFEASIBLE)
+        if loose is None:
+            for demand in statement.demands:
+                branches = demand.branches(statement, box)
+                if branches is not None:
+                    return self._any_of(statement, demand, branches, limits)
+        return self._solve(statement, box, limits, loose)
+
+    def _any_of(self, statement: Statement, demand: Demand, branches: Iterable[Branch], limits: Limits) -> Found:
+        """Look for any point in one alternative of a demand after the other."""
+        deadline = time.perf_counter() + limits.seconds
+        for branch in branches:
+            left = deadline - time.perf_counter()
+            if left <= 0:
+                return Found(Status.OUT_OF_TIME)
+            demands = tuple(branch.demand if d is demand else d for d in statement.demands)
+            found = self._solve(replace(statement, demands=demands), branch.box, limits.within(left))
+            if found.status is not Status.INFEASIBLE:
+                return found
+        return Found(Status.INFEASIBLE)
+
+    def _solve(self, statement: Statement, box: Box, limits: Limits, loose: Demand | None = None) -> Found:
         if box.empty() is not None:
             return Found(Status.INFEASIBLE)
         problem = Problem(statement, box) if loose is None else _problem_with_raw(statement, box, loose)

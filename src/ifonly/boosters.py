@@ -8,57 +8,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
+from ifonly.trained import Trained
 
 __all__ = ["BoosterClassifier", "BoosterRegressor", "load"]
 
 
-class _Booster:
+class _Booster(Trained):
     """What scikit-learn asks of a fitted estimator."""
 
     booster: Any
     takes_frames: ClassVar[bool] = True
-    _estimator_type: Literal["classifier", "regressor"]
+    _allows_missing = True
 
     @property
     def framework(self) -> str:
         """The package the booster comes from."""
         return type(self.booster).__module__.split(".")[0]
-
-    def fit(self, X: Any = None, y: Any = None) -> Any:  # noqa: ARG002 - scikit-learn's signature
-        """Do nothing: the booster is trained already."""
-        return self
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's signature
-        """Return the constructor's arguments."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> Any:
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # noqa: PLC0415 - slow
-
-        classifies = self._estimator_type == "classifier"
-        return Tags(
-            estimator_type=self._estimator_type,
-            target_tags=TargetTags(required=False),
-            classifier_tags=ClassifierTags() if classifies else None,
-            regressor_tags=None if classifies else RegressorTags(),
-            input_tags=InputTags(allow_nan=True),
-            requires_fit=False,
-        )
 
     def outputs(self, X: Any) -> npt.NDArray[Any]:
         """Return what the booster itself predicts: probabilities of a classifier, values of a regressor."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from ifonly.box import Box
 from ifonly.criteria import Branch, Demand
+from ifonly.direct import Settled, settle
 from ifonly.errors import SolverFailed
 from ifonly.events import Built, Incumbent, OnEvent
 from ifonly.incumbents import Incumbents
@@ -17,18 +18,22 @@ from ifonly.mip import FloatArray
 from ifonly.models.network import Network
 from ifonly.problem import Problem, Statement, build
 from ifonly.reduce import Reducer
-from ifonly.solvers import Backend, Limits, Status
+from ifonly.solvers import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.pricing import with_blocks
 from ifonly.solvers.tangents import solve
 
 __all__ = ["Found", "find", "run"]
 
 _BRANCH_DUST = 1e-12
+_NO_SOLVER = "no solver needed"
 _TIE = 1e-12
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds
+_TINY = 80  # columns of a program that the solver closes as fast as it would without integers
 _LARGE = 800  # open leaves that make a better incumbent worth its time
 _SHALLOW = 0.5  # share of the budget at which a network is tried first: its units are decided more often there
-_DEEP = 0.25  # share of what is open between bound and answer at which a hull is tried first
+_DEEP = 0.2  # share of what is open between bound and answer at which a hull is tried first
+_DEEPER = 1.5  # by which that share grows when nothing is found
+_SHIFTS = (0.0, 0.3, -0.3)  # of what is rounded at one half
 _DEAR = 0.34  # share of what is left that makes a feature worth a split
 
 
@@ -100,7 +105,20 @@ def _find_in(
     """Search one box: incumbents, then cost boxes small enough to solve."""
     if box.empty() is not None:
         return Found(Status.INFEASIBLE, bound=np.inf)
+    if Capability.YIELDS in backend.capabilities:
+        settled = settle(statement, box, limits, deadline, on_event)
+        if settled is not None:
+            return _settled(statement, settled, on_event)
     return _Search(statement, box, backend, limits, deadline, on_event).run()
+
+
+def _settled(statement: Statement, settled: Settled, on_event: OnEvent | None) -> Found:
+    """Return what was found without a solver."""
+    if settled.u is None:
+        return Found(Status.INFEASIBLE, bound=np.inf)
+    if on_event is not None:
+        on_event(Incumbent(float(statement.objective(settled.u[None, :])[0]), settled.bound))
+    return Found(Status.OPTIMAL, settled.u, settled.bound, (*settled.met, settled.u), solver=_NO_SOLVER)
 
 
 class _Search:
@@ -123,7 +141,7 @@ class _Search:
         self.limits, self.deadline, self.on_event = limits, deadline, on_event
         self.reducer = Reducer(statement)
         self.incumbents = Incumbents(self.reducer, box)
-        self.stack = [box]
+        self.stack = [(box, -np.inf)]
         self.open_bound = np.inf
         self.closed_bound = np.inf
         self.pool: list[FloatArray] = []
@@ -152,26 +170,46 @@ class _Search:
         return self._found()
 
     def _explore(self) -> None:
-        known = self.incumbents.quick()
-        if known is not None:
-            self._tell(known.cost)
-        if self._size(self.reducer.within(self.box, self.budget)) > _LARGE:
-            self.incumbents.thorough()
+        self.incumbents.quick()
+        if self.reducer.brackets is None or not np.isfinite(self.budget) or self._size(self.box) > _SMALL:
+            self.incumbents.rows()
+            if self._size(self.box) > _LARGE:
+                self.incumbents.thorough(self.deadline)
+        if self.incumbents.best is not None:
+            self._tell(self.incumbents.best.cost)
         while self.stack and not self.interrupted:
-            box = self.reducer.within(self.stack.pop(), self.budget)
-            if box.empty() is not None or not self._reachable(box):
+            box, bound = self.stack.pop()
+            box = self.reducer.within(box, self.budget)
+            if box.empty() is not None:
                 continue
+            size = self._open(box)
+            if size is None:
+                continue
+            bound = max(bound, float(self.reducer.forced(box).sum()))
             if time.perf_counter() >= self.deadline:
-                self.open_bound = min(self.open_bound, float(self.reducer.forced(box).sum()))
+                self.open_bound = min(self.open_bound, bound)
                 continue
             least = max(demand.lower_bound(self.statement, box) for demand in self.statement.demands)
-            split = None if np.isfinite(least) else self._split(box)
-            if split is not None:
-                self.stack += split
-            elif np.isfinite(least) and np.isfinite(self.budget):
-                self._deepen(box, least)
+            if np.isfinite(least) and np.isfinite(self.budget):
+                self._deepen(box, max(bound, least))
+            elif size <= _SMALL or not np.isfinite(self.budget):
+                self._solve(box, bound)
             else:
-                self._solve(box)
+                self.stack += self._parts(box, bound)
+
+    def _parts(self, box: Box, bound: float) -> list[tuple[Box, float]]:
+        """Split a large box, or look at it without integers first: nothing may be left of it, or less; else solve it."""
+        split = self._split(box)
+        if split is not None:
+            return [(part, bound) for part in split]
+        problem = self._build(box, self.budget)
+        relaxed = self._relaxed(problem, self.budget)
+        if relaxed.bound > self.budget:
+            return []
+        bound = max(bound, relaxed.bound)
+        if relaxed.values is not None and self._rounded(problem, relaxed.values):
+            return [(box, bound)]
+        return [(box, bound)] if self._finish(problem, self.budget, bound) is Status.FEASIBLE else []
 
     def _found(self) -> Found:
         known = self.incumbents.best
@@ -191,19 +229,23 @@ class _Search:
             self.on_event(Incumbent(cost, -np.inf))
 
     # -- brackets -----------------------------------------------------------------------------------------------
-    def _reachable(self, box: Box) -> bool:
-        """Whether the trees can reach the goal in the box at all, each tree for itself."""
+    def _open(self, box: Box) -> int | None:
+        """Return how many leaves are open in a box; None when the trees, each for itself, cannot reach the goal in it."""
         brackets = self.reducer.brackets
-        return brackets is None or bool((brackets.most(brackets.alive(box)) >= -_TIE).all())
+        if brackets is None:
+            return 0
+        alive = brackets.alive(box)
+        return brackets.open_leaves(alive) if bool((brackets.most(alive) >= -_TIE).all()) else None
 
     def _size(self, box: Box) -> int:
-        brackets = self.reducer.brackets
-        return 0 if brackets is None or box.empty() is not None else brackets.open_leaves(brackets.alive(box))
+        """Return how many leaves are open in the part of a box that the budget leaves."""
+        if self.reducer.brackets is None:
+            return 0
+        box = self.reducer.within(box, self.budget)
+        return 0 if box.empty() is not None else self._open(box) or 0
 
     def _split(self, box: Box) -> list[Box] | None:
         """Return the box in two or three parts, or None when the solver should take it as it is."""
-        if not np.isfinite(self.budget) or self._size(box) <= _SMALL:
-            return None
         slack = self.budget - float(self.reducer.forced(box).sum())
         price, j = max(self._cheapest_changes(box), default=(0.0, -1))
         return self.reducer.split(box, j) if price > _DEAR * slack else None
@@ -213,13 +255,13 @@ class _Search:
         return [(price, j) for price, j in changes if np.isfinite(price)]
 
     # -- solving ------------------------------------------------------------------------------------------------
-    def _solve(self, box: Box) -> None:
+    def _solve(self, box: Box, bound: float) -> None:
         if self._is_network and np.isfinite(self.budget):
             lower = self.budget * _SHALLOW
-            if self._solve_within(self.reducer.within(box, lower), lower) is Status.OPTIMAL:
+            if self._solve_within(self.reducer.within(box, lower), lower, bound) is Status.OPTIMAL:
                 return
-        if self._solve_within(box, self.budget) is Status.FEASIBLE:
-            self.stack.append(box)
+        if self._solve_within(box, self.budget, bound) is Status.FEASIBLE:
+            self.stack.append((box, bound))
 
     def _deepen(self, box: Box, least: float) -> None:
         """Look for cheap answers first: an answer within a small budget is the best; none proves a higher bound."""
@@ -229,25 +271,57 @@ class _Search:
             part = self.reducer.within(box, budget)
             for demand in self.statement.demands:
                 part = part if part.empty() is not None else demand.squeeze(self.statement, part, budget)
-            hopeless = part.empty() is not None or not self._reachable(part)
+            hopeless = part.empty() is not None or self._open(part) is None
             ended = Status.INFEASIBLE if hopeless else self._solve_within(part, budget, least)
             if ended is Status.INFEASIBLE:
-                least, share = budget, min(1.0, 2.0 * share)
+                least, share = budget, min(1.0, _DEEPER * share)
             elif ended is not Status.FEASIBLE:
                 return
 
-    def _solve_within(self, box: Box, budget: float, least: float = -np.inf) -> Status:
-        """Solve a box, in which nothing costs less than `least`, for answers up to a budget; what stays open is noted.
-
-        Optimal: the best of the box is known. Feasible: a better answer is known, and the rest of the box is now so much
-        smaller that it is worth another program.
-        """
+    def _solve_within(self, box: Box, budget: float, bound: float) -> Status:
+        """Solve a box, in which nothing costs less than `bound`, for answers up to a budget (see `_finish`)."""
         if box.empty() is not None:
             return Status.INFEASIBLE
-        statement = self.reducer.for_budget(box, budget)
-        problem = build(statement, box)
-        if statement is not self.statement:
+        problem = self._build(box, budget)
+        relaxed = self._relaxed(problem, budget)
+        if relaxed.bound > budget:
+            return Status.INFEASIBLE
+        return self._finish(problem, budget, max(bound, relaxed.bound))
+
+    def _build(self, box: Box, budget: float) -> Problem:
+        bounded = self.reducer.for_budget(box, budget)
+        problem = build(bounded or self.reducer.within_box(box), box)
+        if bounded is not None:
             problem.mip.limit_objective(budget)
+        return problem
+
+    def _relaxed(self, problem: Problem, budget: float) -> Solution:
+        """Solve without integers, which takes milliseconds and often proves that the budget is too small."""
+        if not np.isfinite(budget) or problem.blocks:
+            return Solution(Status.OUT_OF_TIME)
+        program = problem.arrays()
+        if program.squares or program.convex or not program.integer.any() or program.n_columns < _TINY:
+            return Solution(Status.OUT_OF_TIME)
+        limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
+        found = self.backend.solve(replace(program, integer=np.zeros_like(program.integer)), limits)
+        self.interrupted |= found.interrupted
+        if found.status is Status.OPTIMAL:
+            return replace(found, bound=found.objective)
+        return found if found.status is Status.INFEASIBLE else Solution(Status.OUT_OF_TIME)
+
+    def _rounded(self, problem: Problem, values: FloatArray) -> bool:
+        """Round a solution without integers in a few ways, shrink what reaches the goal, and say if that helped."""
+        before = self.value
+        for shift in _SHIFTS:
+            self.incumbents.shrink(problem.point(values + shift))
+        return self.value < before
+
+    def _finish(self, problem: Problem, budget: float, bound: float) -> Status:
+        """Solve a program for answers up to a budget; what stays open is noted.
+
+        Optimal: the best of the program is known. Feasible: a better answer is known, and the rest of the box is now so
+        much smaller that it is worth another program.
+        """
         limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
         found = run(problem, self.backend, limits, self.on_event)
         for u in (*found.pool, *(() if found.u is None else (found.u,))):
@@ -258,11 +332,11 @@ class _Search:
         if found.status is Status.OPTIMAL and found.bound <= self.value:
             self.closed_bound = min(self.closed_bound, found.bound)
         if found.status in (Status.OPTIMAL, Status.INFEASIBLE):
-            return found.status
+            # a linear program ends with its optimum even where that is beyond the budget
+            return Status.INFEASIBLE if found.u is None or found.bound > budget else found.status
         if self.budget < budget and not self.interrupted and time.perf_counter() < self.deadline:
             return Status.FEASIBLE
-        least = max(least, found.bound, float(self.reducer.forced(box).sum()))
-        self.open_bound = min(self.open_bound, least)
+        self.open_bound = min(self.open_bound, max(bound, found.bound))
         return Status.OUT_OF_TIME
 
     @property

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from math import isinf
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -120,27 +121,55 @@ def plain(value: Any) -> Any:
 
 def numbers_of(column: pd.Series[Any], feature: Numeric) -> FloatArray:
     """Return a column as numbers (NaN where missing), or say which value is none or does not fit the feature."""
+    if len(column) <= _FEW:
+        return np.array([_number_of(value, feature) for value in _cells(column)])
     if pd.api.types.is_any_real_numeric_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
         values = np.array([np.nan if _is_missing(v) else _as_number(v, feature) for v in column])
-    if np.isinf(values).any():
+    unfit = np.isinf(values)
+    if isinstance(feature, Integer):
+        unfit |= np.abs(values) > _LARGEST_WHOLE
+    if feature.precision is not None:
+        rounded = np.round(values, feature.precision)
+        with np.errstate(invalid="ignore"):
+            unfit |= np.abs(values - rounded) > WHOLE_TOLERANCE * np.maximum(1.0, np.abs(values))
+    if unfit.any():
+        _refuse_unfit(float(values[np.argmax(unfit)]), feature)
+    return values
+
+
+def _number_of(value: Any, feature: Numeric) -> float:
+    """Return one value as a number: the same as for a column, without the accessors that a column is worth."""
+    if _is_missing(value):
+        return np.nan
+    number = _as_number(value, feature)
+    if feature.precision is not None or isinf(number):
+        off = isinf(number) or abs(number - round(number, feature.precision)) > WHOLE_TOLERANCE * max(1.0, abs(number))
+        if off or (isinstance(feature, Integer) and abs(number) > _LARGEST_WHOLE):
+            _refuse_unfit(number, feature)
+    return number
+
+
+def _refuse_unfit(value: float, feature: Numeric) -> NoReturn:
+    if isinf(value):
         raise SchemaError(f"Infinity in column {feature.name!r}. Replace it by a finite value.")
-    if isinstance(feature, Integer) and bool((np.abs(values) > _LARGEST_WHOLE).any()):
+    if isinstance(feature, Integer) and abs(value) > _LARGEST_WHOLE:
         raise SchemaError(
             f"Column {feature.name!r} has whole numbers beyond 2**53, which floating point cannot tell apart. Drop it "
             "if it is an identifier, or measure it in a larger unit."
         )
-    if feature.precision is not None:
-        finite = values[~np.isnan(values)]
-        off = np.abs(finite - np.round(finite, feature.precision)) > WHOLE_TOLERANCE * np.maximum(1.0, np.abs(finite))
-        if off.any():
-            wanted = "a whole number" if isinstance(feature, Integer) else f"{feature.precision} decimals"
-            raise SchemaError(
-                f"Column {feature.name!r} is declared to have {wanted}, got {finite[off][0]!r}. Round it, or read the "
-                f"column as continuous: Schema.infer(X, numeric=[{feature.name!r}])."
-            )
-    return values
+    wanted = "a whole number" if isinstance(feature, Integer) else f"{feature.precision} decimals"
+    raise SchemaError(
+        f"Column {feature.name!r} is declared to have {wanted}, got {value!r}. Round it, or read the column as "
+        f"continuous: Schema.infer(X, numeric=[{feature.name!r}])."
+    )
+
+
+def _cells(column: pd.Series[Any]) -> list[Any]:
+    """Return the values of a short column one by one, which is quicker than to iterate over a categorical one."""
+    array = column.array
+    return [array[i] for i in range(len(array))]
 
 
 def _as_number(value: Any, feature: Numeric) -> float:
@@ -164,7 +193,7 @@ def codes_of(column: pd.Series[Any], feature: Categorical) -> npt.NDArray[np.int
         used = set(seen[seen >= 0].tolist())
         table = [_code(v, lookup, feature) if i in used else -1 for i, v in enumerate(values)]
         return np.append(np.array(table, dtype=np.int64), -1)[seen]
-    cells = list(column.array) if len(column) <= _FEW else column.to_numpy(dtype=object)
+    cells = _cells(column) if len(column) <= _FEW else column.to_numpy(dtype=object)
     return np.array([-1 if _is_missing(v) else _code(plain(v), lookup, feature) for v in cells], dtype=np.int64)
 
 

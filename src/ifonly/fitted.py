@@ -33,8 +33,7 @@ def open_model(estimator: Any, X: Any, schema: Schema | None) -> tuple[Schema, M
     frame = align(frame, schema.names)
     U = schema.encode(frame, missing=True)
     model = open_part(estimator, schema, schema.names, complete_row(schema, U))
-    if not model.read.accepts_missing:
-        schema.encode(frame)
+    schema.encode(frame, missing=model.read.accepts_missing)
     return schema, model, frame, U
 
 

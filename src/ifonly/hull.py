@@ -17,12 +17,13 @@ import numpy as np
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.solvers.columns import Block, PricedProgram
 
-__all__ = ["Ball", "Costing", "Hull", "Meter", "Slice"]
+__all__ = ["Ball", "Costing", "Hull", "Meter", "Norm", "Slice"]
 
 Norm = Literal["l1", "l2", "linf"]
 _FAR = 1e6
 _ROOM = 1e-8  # what the tolerance of a linear program can move a coordinate by, several times over
 _SEEDS = 8
+_BEYOND = 1e-9  # past a cut-off: a bound that only reaches it has not passed it
 _TANGENTS = np.array([1.0, 0.5, 0.25, 0.125, 0.03125])
 _WOLFE_ROUNDS = 2000
 _WOLFE_DUST = 1e-12
@@ -74,6 +75,11 @@ class Hull:
         ends = np.concatenate([self.points.argmin(axis=0), self.points.argmax(axis=0)])
         return [int(i) for i in np.unique(ends)]
 
+    @cached_property
+    def range(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the greatest value of each coordinate."""
+        return self.points.min(axis=0), self.points.max(axis=0)
+
     def seed(self, x: FloatArray) -> list[int]:
         """Return rows to start a linear program with: those at an end of some coordinate, and a few near `x`."""
         n = min(_SEEDS, len(self.points))
@@ -94,8 +100,8 @@ class Meter:
         self._program: PricedProgram | None = None
         self._block: Block | None = None
 
-    def distance(self, x: FloatArray) -> float:
-        """Return the distance of a scaled point."""
+    def distance(self, x: FloatArray, cutoff: float = np.inf) -> float:
+        """Return the distance of a scaled point, or anything beyond the cut-off that it is at least."""
         if np.isnan(x).any():
             return np.inf
         if self.norm == "l2":
@@ -104,7 +110,7 @@ class Meter:
             self._program, self._block = self._build(x)
         for row, value in zip(self._block.rows, x, strict=True):
             self._program.set_row(int(row), value, value)
-        return max(self._program.solve().bound, 0.0)
+        return max(self._program.solve(cutoff + _BEYOND).bound, 0.0)
 
     def _build(self, x: FloatArray) -> tuple[PricedProgram, Block]:
         mip, m = Mip(), len(x)

@@ -6,23 +6,26 @@ A point counts only if it meets every demand; what is found here bounds the opti
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
-from ifonly.mip import FloatArray
+from ifonly.mip import FloatArray, IntArray
 from ifonly.models.linear import Linear
 from ifonly.models.scan import Brackets, TreeScan
-from ifonly.reduce import Options, Reducer
+from ifonly.reduce import Menu, Reducer
 from ifonly.schema import Numeric
 
 __all__ = ["Incumbents", "Known"]
 
 _DUST = 1e-9
 _TIE = 1e-12
+_MOST_PAIRS = 10_000_000  # pairs of values of two features that are worth looking at for one box
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,40 +47,57 @@ class Incumbents:
         self.box = box
         self.start = self._start()
         self.best: Known | None = None
+        self.pairs_left = _MOST_PAIRS
 
     # -- entry points -------------------------------------------------------------------------------------------
-    def quick(self, rows: int = 4) -> Known | None:
-        """Look at single changes, at what the demands propose, and at a few rows of the wanted outcome."""
-        self.offer(self.start)
-        brackets = self.reducer.brackets
+    def quick(self) -> Known | None:
+        """Look at what the demands propose, and at changes of single features."""
         for u in self._proposed():
             self.offer(u)
+        brackets = self.reducer.brackets
         if brackets is None:
-            settled = self.best is not None and isinstance(self.reducer.form, Linear)
-            for u in self._near_rows(0 if settled else rows):  # a linear program needs no second opinion
-                self.offer(self._pulled(u))
+            self.offer(self.start)
             return self.best
-        options = self.reducer.options(self.box)
-        single = self._single_change(brackets, options)
+        scan = TreeScan(brackets, self.start)
+        if _reached(scan.here()):
+            self.offer(self.start)
+        single = self._single_change(scan)
         if single is not None:
             self.offer(single)
-        for u in self._near_rows(rows):
-            self.offer(self._shrunk(u, brackets, options))
         return self.best
 
-    def thorough(self) -> Known | None:
+    def rows(self, most: int = 4) -> Known | None:
+        """Take training rows of the wanted outcome and shrink them towards the factual."""
+        brackets = self.reducer.brackets
+        if brackets is None:
+            settled = self.best is not None and isinstance(self.reducer.form, Linear)
+            for u in self._near_rows(0 if settled else most):  # a linear program needs no second opinion
+                self.offer(self._pulled(u))
+            return self.best
+        for u in self._near_rows(most):
+            self.offer(self._shrunk(u, TreeScan(brackets, u)))
+        return self.best
+
+    def shrink(self, u: FloatArray) -> None:
+        """Shrink a point that has the wanted outcome towards the factual."""
+        brackets = self.reducer.brackets
+        if brackets is not None:
+            scan = TreeScan(brackets, u)
+            if _reached(scan.here()):
+                self.offer(self._shrunk(u, scan))
+
+    def thorough(self, deadline: float = np.inf) -> Known | None:
         """Trade changes of two features against each other until no pair is cheaper."""
         brackets = self.reducer.brackets
         if brackets is None or self.best is None:
             return self.best
-        options = self.reducer.options(self.box)
-        pair = self._pair_change(brackets, options, self.best.cost)
+        pair = self._pair_change(brackets, self.best.cost, deadline)
         if pair is not None:
             self.offer(pair)
         improved = True
-        while improved:
+        while improved and time.perf_counter() < deadline:
             before = self.best.cost
-            self.offer(self._exchanged(self.best.u, brackets, options))
+            self.offer(self._exchanged(self.best.u, brackets, deadline))
             improved = self.best.cost < before - _DUST
         return self.best
 
@@ -168,104 +188,110 @@ class Incumbents:
         return trials[held[-1]] if held.size else u
 
     # -- trees --------------------------------------------------------------------------------------------------
-    def _single_change(self, brackets: Brackets, options: dict[int, Options]) -> FloatArray | None:
+    @cached_property
+    def menu(self) -> Menu:
+        """Every change of one feature."""
+        return self.reducer.menu(self.box)
+
+    def _single_change(self, scan: TreeScan) -> FloatArray | None:
         """Return the cheapest change of one feature that gives the wanted outcome."""
-        scan = TreeScan(brackets, self.start)
-        best: tuple[int, int] | None = None
-        cost = np.inf
-        for j, o in options.items():
-            worth = int(np.searchsorted(o.costs, cost))
-            if not worth:
-                continue
-            valid = _reached(scan.along(j, o.parts[:worth]))
-            if valid.any():
-                k = int(np.argmax(valid))
-                best, cost = (j, k), float(o.costs[k])
-        if best is None:
+        valid = _reached(_singles(scan)[self.menu.place])
+        if not valid.any():
             return None
         u = self.start.copy()
-        u[self.schema.slice(best[0])] = options[best[0]].parts[best[1]]
+        self._set(u, int(np.where(valid, self.menu.cost, np.inf).argmin()))
         return u
 
-    def _pair_change(self, brackets: Brackets, options: dict[int, Options], below: float) -> FloatArray | None:
+    def _set(self, u: FloatArray, option: int) -> None:
+        """Carry out an entry of the menu."""
+        j, value = int(self.menu.feature[option]), self.menu.value[option]
+        part = self.schema.slice(j)
+        u[part] = value if isinstance(self.schema.features[j], Numeric) else np.arange(part.stop - part.start) == value
+
+    def _shrunk(self, u: FloatArray, scan: TreeScan) -> FloatArray:
+        """Move feature by feature to the cheapest value that keeps the outcome, the largest gain first."""
+        menu, u = self.menu, u.copy()
+        now = self.reducer.separable.per_feature(self.query, u[None, :])[0]
+        while True:
+            cheaper = np.flatnonzero(menu.cost < now[menu.feature] - _DUST)
+            if cheaper.size:
+                cheaper = cheaper[_reached(_singles(scan)[menu.place[cheaper]])]
+            if not cheaper.size:
+                return u
+            best = int(cheaper[np.argmax(now[menu.feature[cheaper]] - menu.cost[cheaper])])
+            j = int(menu.feature[best])
+            self._set(u, best)
+            scan.move(j, int(menu.position[best]))
+            now[j] = menu.cost[best]
+
+    def _by_feature(self, below: float) -> dict[int, IntArray]:
+        """Return the entries of the menu that cost less, per feature."""
+        worth = np.flatnonzero(self.menu.cost < below)
+        feature = self.menu.feature[worth]
+        return {int(j): worth[feature == j] for j in np.unique(feature)}
+
+    def _pair_change(self, brackets: Brackets, below: float, deadline: float) -> FloatArray | None:
         """Return the cheapest change of two features that gives the wanted outcome for less than `below`."""
         scan = TreeScan(brackets, self.start)
-        best: tuple[int, int, int, int] | None = None
-        for (i, first), (j, second) in itertools.combinations(options.items(), 2):
-            found = _cheapest_pair(scan, i, j, first, second, below)
+        best: tuple[int, int] | None = None
+        for (i, first), (j, second) in itertools.combinations(self._by_feature(below).items(), 2):
+            if time.perf_counter() > deadline:
+                break
+            found = self._cheapest_pair(scan, i, j, first, second, below)
             if found is not None:
-                below, best = found[0], (i, found[1], j, found[2])
+                below, best = found[0], (found[1], found[2])
         if best is None:
             return None
-        i, k, j, m = best
         u = self.start.copy()
-        u[self.schema.slice(i)], u[self.schema.slice(j)] = options[i].parts[k], options[j].parts[m]
+        self._set(u, best[0])
+        self._set(u, best[1])
         return u
 
-    def _shrunk(self, u: FloatArray, brackets: Brackets, options: dict[int, Options]) -> FloatArray:
-        """Move feature by feature to the cheapest value that keeps the outcome, the largest gain first."""
-        u = u.copy()
-        now = self.reducer.separable.per_feature(self.query, u[None, :])[0]
-        scan = TreeScan(brackets, u)
-        while True:
-            best: tuple[float, int, int] | None = None
-            for j, o in options.items():
-                cheaper = int(np.searchsorted(o.costs, now[j] - _DUST))
-                if not cheaper or (best is not None and now[j] - o.costs[0] <= best[0]):
-                    continue
-                valid = _reached(scan.along(j, o.parts[:cheaper]))
-                if valid.any():
-                    k = int(np.argmax(valid))
-                    gain = float(now[j] - o.costs[k])
-                    if best is None or gain > best[0]:
-                        best = (gain, j, k)
-            if best is None:
-                return u
-            _, j, k = best
-            u[self.schema.slice(j)] = options[j].parts[k]
-            scan.move(j, options[j].parts[k])
-            now[j] = options[j].costs[k]
-
-    def _exchanged(self, u: FloatArray, brackets: Brackets, options: dict[int, Options]) -> FloatArray:
+    def _exchanged(self, u: FloatArray, brackets: Brackets, deadline: float) -> FloatArray:
         """Return the point after the best joint change of two features, one of which is changed already."""
         now = self.reducer.separable.per_feature(self.query, u[None, :])[0]
         scan = TreeScan(brackets, u)
-        best: tuple[float, tuple[int, int, int, int]] | None = None
+        best: tuple[float, int, int] | None = None
+        options = self._by_feature(float(now.sum()))
         for i in (j for j in options if now[j] > 0):
             for j, second in options.items():
-                if j == i or (now[j] > 0 and j < i):
+                if j == i or (now[j] > 0 and j < i) or time.perf_counter() > deadline:
                     continue
                 paid = now[i] + now[j]
-                gain_needed = _DUST if best is None else best[0]
-                found = _cheapest_pair(scan, i, j, options[i], second, paid - gain_needed)
+                least = _DUST if best is None else best[0]
+                found = self._cheapest_pair(scan, i, j, options[i], second, paid - least)
                 if found is not None:
-                    best = (paid - found[0], (i, found[1], j, found[2]))
+                    best = (paid - found[0], found[1], found[2])
         if best is None:
             return u
-        i, k, j, m = best[1]
         u = u.copy()
-        u[self.schema.slice(i)] = options[i].parts[k]
-        u[self.schema.slice(j)] = options[j].parts[m]
-        return self._shrunk(u, brackets, options)
+        self._set(u, best[1])
+        self._set(u, best[2])
+        return self._shrunk(u, TreeScan(brackets, u))
+
+    def _cheapest_pair(
+        self, scan: TreeScan, i: int, j: int, first: IntArray, second: IntArray, below: float
+    ) -> tuple[float, int, int] | None:
+        """Return the cheapest pair of entries that reaches the goal for less than `below`, if there is one."""
+        cost, position = self.menu.cost, self.menu.position
+        first = first[cost[first] + cost[second].min() < below]
+        if not first.size:
+            return None
+        second = second[cost[second] + cost[first].min() < below]
+        if not second.size or first.size * second.size > self.pairs_left:
+            return None
+        self.pairs_left -= first.size * second.size
+        total = cost[first][:, None] + cost[second][None, :]
+        valid = _reached(scan.pair(i, j, position[first], position[second])) & (total < below)
+        if not valid.any():
+            return None
+        k, m = np.unravel_index(int(np.where(valid, total, np.inf).argmin()), total.shape)
+        return float(total[k, m]), int(first[k]), int(second[m])
 
 
 def _reached(gaps: FloatArray) -> npt.NDArray[np.bool_]:
     return np.asarray((gaps >= -_TIE).all(axis=-1))
 
 
-def _cheapest_pair(
-    scan: TreeScan, i: int, j: int, first: Options, second: Options, below: float
-) -> tuple[float, int, int] | None:
-    """Return the cheapest pair of values that reaches the goal for less than `below`, if there is one."""
-    a = int(np.searchsorted(first.costs, below))
-    b = int(np.searchsorted(second.costs, below))
-    if not a or not b:
-        return None
-    total = first.costs[:a, None] + second.costs[None, :b]
-    if total[0, 0] >= below:
-        return None
-    valid = _reached(scan.along_pair(i, j, first.parts[:a], second.parts[:b])) & (total < below)
-    if not valid.any():
-        return None
-    k, m = np.unravel_index(int(np.argmin(np.where(valid, total, np.inf))), total.shape)
-    return float(total[k, m]), int(k), int(m)
+def _singles(scan: TreeScan) -> FloatArray:
+    return np.concatenate(scan.singles())

@@ -123,7 +123,10 @@ class Convex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MipArrays:
-    """A program frozen into the arrays that every backend takes."""
+    """A program frozen into the arrays that every backend takes.
+
+    `row_factor` is what the first rows were multiplied by when it was frozen, for whoever adds entries to them.
+    """
 
     cost: FloatArray
     offset: float
@@ -136,6 +139,7 @@ class MipArrays:
     squares: tuple[Square, ...] = ()
     convex: tuple[Convex, ...] = ()
     names: tuple[str, ...] = ()
+    row_factor: FloatArray = field(default_factory=lambda: _NO_VALUES)
 
     @property
     def n_columns(self) -> int:
@@ -292,6 +296,7 @@ class Mip:
             squares=tuple(self._squares),
             convex=tuple(self._convex),
             names=tuple(self._names),
+            row_factor=factor,
         )
 
     def _matrix(self) -> sparse.csr_matrix:
@@ -306,14 +311,14 @@ class Mip:
         return matrix
 
 
-def _balanced(matrix: sparse.csr_matrix) -> tuple[sparse.csr_matrix, FloatArray | float]:
+def _balanced(matrix: sparse.csr_matrix) -> tuple[sparse.csr_matrix, FloatArray]:
     """Return a matrix whose rows have entries near 1 where they were far from it, and what each row was multiplied by.
 
     Solvers check rows to an absolute tolerance, which means nothing beside entries in millions. Powers of two lose no digit.
     """
     sizes = np.abs(matrix.data)
     if not sizes.size or (sizes.max() <= _LARGE_ENTRY and sizes.min() >= 1.0 / _LARGE_ENTRY):
-        return matrix, 1.0
+        return matrix, np.ones(matrix.shape[0])
     peaks = np.asarray(abs(matrix).max(axis=1).todense()).reshape(-1)
     odd = (peaks > _LARGE_ENTRY) | ((peaks < 1.0 / _LARGE_ENTRY) & (peaks > 0))
     factor = np.where(odd, 2.0 ** -np.round(np.log2(np.where(odd, peaks, 1.0))), 1.0)

@@ -7,15 +7,16 @@ cells, leaves, levels and units of the program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from ifonly.box import Box
 from ifonly.criteria import Costs
 from ifonly.criteria.validity import Goal
-from ifonly.mip import Affine, FloatArray
+from ifonly.mip import Affine, FloatArray, IntArray
 from ifonly.models.network import Network
 from ifonly.models.propagate import Budget
 from ifonly.models.scan import Brackets
@@ -24,7 +25,7 @@ from ifonly.problem import Statement
 from ifonly.schema import Numeric
 from ifonly.variables import Cells
 
-__all__ = ["Options", "Reducer"]
+__all__ = ["Menu", "Options", "Reducer"]
 
 _DUST = 1e-9
 
@@ -35,6 +36,39 @@ class Options:
 
     parts: FloatArray
     costs: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Menu:
+    """Every change of one feature that makes a difference to the trees, feature by feature.
+
+    Attributes
+    ----------
+    feature
+        Which feature changes.
+    value
+        The raw value of a number, the level of anything else.
+    position
+        Where trees see it: the position of a number among the cuts, the level of anything else.
+    place
+        The row of `TreeScan.singles`, numbers before levels.
+    cost
+        What it costs.
+    """
+
+    feature: IntArray
+    value: FloatArray
+    position: IntArray
+    place: IntArray
+    cost: FloatArray
+
+    def below(self, cost: float) -> Menu:
+        """Return what costs less."""
+        return self.where(self.cost < cost)
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> Menu:
+        """Return a part of the menu."""
+        return Menu(*(getattr(self, f.name)[keep] for f in fields(self)))
 
 
 class Reducer:
@@ -135,11 +169,26 @@ class Reducer:
             np.add.at(row, gap.columns, gap.values)
         return Brackets(self.form, G, np.array([gap.constant for gap in gaps]))
 
-    # -- what a network can do ----------------------------------------------------------------------------------
-    def for_budget(self, box: Box, budget: float) -> Statement:
-        """Return the statement with unit bounds that hold within the budget; the program must then keep to it."""
-        if not isinstance(self.form, Network) or not np.isfinite(budget):
+    # -- what a box leaves of the model -------------------------------------------------------------------------
+    def within_box(self, box: Box) -> Statement:
+        """Return the statement with trees that have nothing but what the box leaves open.
+
+        With fewer cuts, cells are larger and a feature stays in its own more often. So this is only for demands that
+        never ask for a change.
+        """
+        if not isinstance(self.form, Trees) or not self._never_asks_for_change:
             return self.statement
+        return replace(self.statement, form=self.form.within(box))
+
+    @cached_property
+    def _never_asks_for_change(self) -> bool:
+        demands = self.statement.demands
+        return all(isinstance(d, Goal) or d.within_box() or d.at_most() is not None for d in demands)
+
+    def for_budget(self, box: Box, budget: float) -> Statement | None:
+        """Return the statement with unit bounds that hold within the budget only, for a network."""
+        if not isinstance(self.form, Network) or not np.isfinite(budget):
+            return None
         rate = self.separable.levels.copy()
         for j, feature in enumerate(self.schema.features):
             if isinstance(feature, Numeric):
@@ -169,6 +218,38 @@ class Reducer:
             order = np.argsort(price, kind="stable")
             out[j] = Options(parts[order], price[order])
         return out
+
+    def menu(self, box: Box) -> Menu:
+        """Return the changes of single features that trees can tell apart: a value per cell (the nearest), or a level."""
+        assert isinstance(self.form, Trees)
+        leaves, factual = self.form.leaves, self.query.factual
+        act = np.zeros(len(self.schema), dtype=np.bool_)
+        act[list(leaves.features)] = True
+        act[list(self.statement.exempt())] = False
+        act &= ~box.missing
+        starts = np.asarray(self.schema.starts)
+        hat = factual[starts]
+        act &= ~(leaves.is_numeric & np.isnan(hat))
+        cells = leaves.cells
+        j = cells.feature
+        low, high = np.maximum(cells.low, box.lower[j]), np.minimum(cells.high, box.upper[j])
+        keep = (low <= high) & act[j]
+        j, low, high, position = j[keep], low[keep], high[keep], cells.position[keep]
+        value = np.clip(hat[j], low, high)
+        moved = np.abs(value - hat[j])
+        costs = self.separable
+        cost = costs.linear[j] * moved + costs.square[j] * moved**2 + costs.price[j] * (moved != 0)
+        entry = np.flatnonzero(box.allowed & (act & ~leaves.is_numeric)[leaves.entry_feature])
+        i = leaves.entry_feature[entry]
+        level = entry - starts[i]
+        level_cost = costs.levels[entry] + costs.price[i] * (factual[entry] == 0)
+        return Menu(
+            np.concatenate([j, i]),
+            np.concatenate([value, level.astype(np.float64)]),
+            np.concatenate([position, level]),
+            np.concatenate([leaves.offset[j] + position, leaves.n_places + entry]),
+            np.concatenate([cost, level_cost]),
+        )
 
     # -- splitting ----------------------------------------------------------------------------------------------
     @cached_property

@@ -105,6 +105,7 @@ class Explanation(Sequence[Counterfactual]):
     notes: tuple[str, ...] = ()
     score_name: str = "probability"
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
+    interrupted: bool = field(default=False, repr=False)
 
     @overload
     def __getitem__(self, index: int) -> Counterfactual: ...
@@ -228,7 +229,7 @@ class Explanations(Sequence[Outcome]):
         return len(self.outcomes)
 
     def status(self) -> pd.Series[str]:
-        """Return the status of each row: optimal, feasible, infeasible, out_of_time, not_verified, error."""
+        """Return the status of each row: optimal, feasible, infeasible, out_of_time, not_verified, interrupted, error."""
         return pd.Series(
             [o.status for o in self.outcomes], index=[o.index for o in self.outcomes], name="status", dtype=object
         )

@@ -5,7 +5,7 @@ Coherence lives here: a categorical feature has exactly one level at 1, so no an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -33,6 +33,8 @@ from ifonly.tables import align, as_frame, as_row
 
 __all__ = ["Binary", "Categorical", "Feature", "Integer", "Numeric", "Ordinal", "Schema"]
 
+_MOST_NAMES = 5  # of columns in one message
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -58,11 +60,13 @@ class Schema:
         object.__setattr__(self, "width", int(starts[-1]))
         object.__setattr__(self, "names", tuple(f.name for f in self.features))
         object.__setattr__(self, "_index", {f.name: j for j, f in enumerate(self.features)})
+        object.__setattr__(self, "_last", {})
 
     starts: ClassVar[tuple[int, ...]]
     width: ClassVar[int]
     names: ClassVar[tuple[str, ...]]
     _index: ClassVar[dict[str, int]]
+    _last: ClassVar[dict[str, Any]]
 
     def __len__(self) -> int:
         return len(self.features)
@@ -169,11 +173,11 @@ class Schema:
                 out[..., self.starts[j]] = np.asarray(values, dtype=np.float64).reshape(out.shape[:-1])
         return out
 
-    def encode(self, X: Any, *, missing: bool = False) -> FloatArray:
+    def encode(self, X: Any, *, missing: bool | Collection[int] = False) -> FloatArray:
         """Return the canonical matrix, one row per row of `X`.
 
-        A missing value is an error unless `missing`; then it is NaN for a numeric feature and no level at all for a
-        categorical one.
+        A missing value is an error unless `missing`, which may also name the features that it is allowed in; then it is
+        NaN for a numeric feature and no level at all for a categorical one.
         """
         frame = self.frame(X)
         u = np.zeros((len(frame), self.width))
@@ -186,12 +190,24 @@ class Schema:
                 codes = codes_of(column, feature)
                 absent = codes < 0
                 u[np.flatnonzero(~absent), self.starts[j] + codes[~absent]] = 1.0
-            if not missing and bool(absent.any()):
-                raise SchemaError(
-                    f"Missing value in column {feature.name!r} (row {int(np.argmax(absent))}): this model gives a "
-                    "missing value no meaning. Fill it in, or put an imputer into the model's Pipeline."
-                )
+            allowed = missing if isinstance(missing, bool) else j in missing
+            if not allowed and bool(absent.any()):
+                where = f"Missing value in column {feature.name!r} (row {int(np.argmax(absent))})"
+                raise SchemaError(f"{where}: {self._no_meaning(missing)}")
         return u
+
+    def _no_meaning(self, missing: bool | Collection[int]) -> str:
+        """Say why a missing value is refused, given where it would not be."""
+        if isinstance(missing, bool) or not missing:
+            return (
+                "this model gives a missing value no meaning. Fill it in, or put an imputer into the model's Pipeline."
+            )
+        names = [self.names[j] for j in sorted(missing)]
+        shown = ", ".join(map(repr, names[:_MOST_NAMES])) + (", ..." if len(names) > _MOST_NAMES else "")
+        return (
+            f"this model gives a missing value a meaning in other columns ({shown}), but not in this one. Fill it in, or "
+            "put an imputer for this column into the model's Pipeline."
+        )
 
     def decode(self, u: npt.ArrayLike, like: pd.DataFrame | None = None) -> pd.DataFrame:
         """Return canonical rows as a frame in the columns, order and dtypes of the training data.
@@ -199,6 +215,18 @@ class Schema:
         `like`, a frame of the same length, gives the index.
         """
         matrix = np.atleast_2d(np.asarray(u, dtype=np.float64))
+        frame = self._decode(matrix) if len(matrix) != 1 else self._decode_one(matrix)
+        return frame if like is None else frame.set_axis(like.index)
+
+    def _decode_one(self, matrix: FloatArray) -> pd.DataFrame:
+        """Decode a row, or remember it: an answer is put to the model and then returned."""
+        key = matrix.tobytes()
+        if self._last.get("row") != key:
+            self._last.update(row=key, frame=self._decode(matrix))
+        frame: pd.DataFrame = self._last["frame"]
+        return frame.copy()
+
+    def _decode(self, matrix: FloatArray) -> pd.DataFrame:
         data: dict[str, Any] = {}
         for j, feature in enumerate(self.features):
             part = matrix[:, self.slice(j)]
@@ -206,8 +234,7 @@ class Schema:
                 data[feature.name] = restore_numbers(part[:, 0], feature)
             else:
                 data[feature.name] = restore_levels(part, feature)
-        frame = pd.DataFrame(data)
-        return frame if like is None else frame.set_axis(like.index)
+        return pd.DataFrame(data)
 
     def level_values(self, j: int, row: FloatArray) -> Any:
         """Return the raw value of feature `j` in a canonical row: a number or a level (None when missing)."""

@@ -26,6 +26,7 @@ __all__ = ["Answer", "Asked", "NoMore", "Several", "answers"]
 _BOXES = 12
 _SAME = 1e-9
 _ROWS_PER_ANSWER = 4
+_INTERRUPTED = "interrupted"
 
 
 class NoMore(Exception):
@@ -76,6 +77,7 @@ class Several:
     answers: tuple[Counterfactual, ...]
     notes: tuple[str, ...] = ()
     proven: bool = True
+    interrupted: bool = False
 
 
 def answers(asked: Asked, n: int) -> Several:
@@ -98,7 +100,8 @@ def _diversity(criteria: Sequence[Criterion]) -> Diversity:
 def _several(found: Sequence[Answer], n: int, why: str) -> Several:
     notes = (f"only {len(found)} of {n}: {why}",) if len(found) < n else ()
     proven = all(a.counterfactual.certificate.proven for a in found)
-    return Several(tuple(a.counterfactual for a in found), notes, proven)
+    interrupted = why == _INTERRUPTED or any(a.found.interrupted for a in found)
+    return Several(tuple(a.counterfactual for a in found), notes, proven, interrupted)
 
 
 # -- again and again -------------------------------------------------------------------------------------------------
@@ -107,7 +110,7 @@ def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
     while len(found) < n:
         last = found[-1]
         if last.found.interrupted:
-            return _several(found, n, "interrupted")
+            return _several(found, n, _INTERRUPTED)
         try:
             found.append(asked.one(_without(last, how, found), first=False))
         except NoMore:
@@ -117,7 +120,7 @@ def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
         except NotVerified:
             return _several(found, n, "the model itself refuses the next one")
         except KeyboardInterrupt:
-            return _several(found, n, "interrupted")
+            return _several(found, n, _INTERRUPTED)
     return _several(found, n, "")
 
 
@@ -199,7 +202,8 @@ def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
     """Return the optimum and the next best of the points that its search met."""
     statement = first.statement
     start = _Collecting(Reducer(statement), statement.box())
-    start.quick(rows=_ROWS_PER_ANSWER * n)
+    start.quick()
+    start.rows(_ROWS_PER_ANSWER * n)
     met = np.array([first.u, *first.found.pool, *start.met])
     found = [first]
     for u in met[np.argsort(statement.objective(met), kind="stable")]:

@@ -45,11 +45,13 @@ class Cells:
             low = np.concatenate([[lower], np.nextafter(inside, np.inf)])
             high = np.concatenate([inside, [upper]])
             return cls(inside, low, high)
-        below = np.floor(inside / step)
-        below += ((below + 1) * step <= inside).astype(float) - (below * step > inside).astype(float)
+        # b / 10^p is the float nearest to the decimal number, as a value on the grid is stored; b * step may be off by one.
+        unit = 10.0 ** (feature.precision or 0)
+        below = np.floor(inside * unit)
+        below += ((below + 1) / unit <= inside).astype(float) - (below / unit > inside).astype(float)
         below = np.unique(below)
-        high = np.concatenate([np.array([feature.snap(b * step) for b in below]), [upper]])
-        low = np.concatenate([[lower], np.array([feature.snap((b + 1) * step) for b in below])])
+        high = np.concatenate([below / unit, [upper]])
+        low = np.concatenate([[lower], (below + 1) / unit])
         return cls(high[:-1], low, high)
 
     def index(self, value: npt.ArrayLike) -> IntArray:
@@ -181,14 +183,14 @@ class Variables:
     def _unit(self, j: int) -> tuple[float, float]:
         """Return in which unit and from where the columns of feature `j` count; (1, 0) unless its numbers are extreme.
 
-        Solvers work to absolute tolerances, so a value in billions is counted from the factual, in powers of two that
-        lose no digit.
+        Solvers work to absolute tolerances, so a value in billions is counted from the factual, or from where the box is
+        nearest to it, in powers of two that lose no digit.
         """
         low, high = float(self.box.lower[j]), float(self.box.upper[j])
         if high - low >= _SMALL_RANGE and max(abs(low), abs(high)) <= _LARGE_VALUE:
             return 1.0, 0.0
         hat = float(self.factual[self.schema.starts[j]])
-        return 2.0 ** round(np.log2(high - low)), low if np.isnan(hat) else hat
+        return 2.0 ** round(np.log2(high - low)), low if np.isnan(hat) else min(max(hat, low), high)
 
     def is_raw(self, j: int) -> bool:
         """Whether the raw value of numeric feature `j` takes part in the problem."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
 from sklearn.svm import LinearSVC
 
@@ -132,8 +133,16 @@ def test_models_without_probabilities_say_so(last: Any) -> None:
 
 def test_normalised_probabilities_are_not_faked() -> None:
     explainer = questions.explainer(last=SGDClassifier(loss="log_loss", random_state=0), y=three)
-    with pytest.raises(CriterionError, match="divides one-vs-rest sigmoids by their sum"):
+    message = r"each of its 3 classes against the rest, .* want=2; or wrap the model in CalibratedClassifierCV"
+    with pytest.raises(CriterionError, match=message):
         explainer.explain(NOW, want=Target(2, probability=0.7))
+
+
+def test_what_a_refused_probability_is_told_to_do_works() -> None:
+    last = CalibratedClassifierCV(SGDClassifier(loss="log_loss", random_state=0), ensemble=False)
+    explainer = questions.explainer(last=last, y=three)
+    answer = explainer.explain(NOW, want=Target(2, probability=0.5))
+    assert explainer.model.estimator.predict_proba(answer.frame())[0, 2] >= 0.5
 
 
 def test_clipped_probabilities() -> None:

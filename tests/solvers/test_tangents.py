@@ -256,3 +256,15 @@ def test_a_linear_program_goes_straight_through() -> None:
     backend = Watched(lambda call: None)
     assert solve(program, backend, Limits()).status is Status.OPTIMAL
     assert backend.calls == 1
+
+
+def test_a_square_in_a_tiny_unit() -> None:
+    # Its tangents have entries below 1e-9, which HiGHS takes for nothing.
+    mip = Mip()
+    x = mip.column(-1e6, 1e6)
+    mip.row(x, lower=-7.5e5, upper=-7.5e5)
+    mip.minimise_square(Square(x * 1e-5, 1e-6))
+    mip.minimise(mip.column(1.0, 2.0, integer=True))
+    found = solve(mip.arrays(), HIGHS, Limits(gap=1e-8))
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(1.0 + 56.25e-6, abs=1e-9)

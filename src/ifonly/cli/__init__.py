@@ -147,9 +147,15 @@ def main(context: click.Context) -> None:
 @click.option("--n", type=click.IntRange(min=1), default=1, help="How many different answers.")
 @click.option("--time-limit", type=_SECONDS, default=30.0, help="Seconds to search.")
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), help="Folder to keep the files in.")
+@click.option("--study", type=click.Choice(["german", "heart"]), help="Instead: a case study of the paper.")
 @_debug
-def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None) -> None:
-    """Train a model on German Credit and explain a refused applicant."""
+def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None, study: str | None) -> None:
+    """Train a model on German Credit and explain a refused applicant; or print a case study of the paper."""
+    if study is not None:
+        from ifonly.cli.study import run as run_study
+
+        run_study(study, time_limit, save)
+        return
     from ifonly.cli.demo import run
 
     run(name, row, n, time_limit, save)

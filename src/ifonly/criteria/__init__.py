@@ -126,6 +126,14 @@ class Demand:
     def apply(self, problem: Problem) -> None:
         """Add rows to the program."""
 
+    def within_box(self) -> bool:
+        """Whether `narrow` says all there is to this demand."""
+        return type(self).apply is Demand.apply and type(self).branches is Demand.branches
+
+    def at_most(self) -> int | None:
+        """Return how many features may change, for a demand that says just that."""
+        return None
+
     def branches(self, statement: Statement, box: Box) -> Iterable[Branch] | None:  # noqa: ARG002 - for subclasses
         """Split the question into alternatives, cheapest bound first, or return None when it is one piece."""
         return None
@@ -258,6 +266,11 @@ class Criterion:
     def exempt(self, query: Query) -> frozenset[int]:  # noqa: ARG002 - for subclasses
         """Return features whose change is a consequence, not an action: neither counted nor charged."""
         return frozenset()
+
+    def separable(self) -> bool:
+        """Whether all that this criterion costs belongs to single features, and nothing follows from a change."""
+        kind = type(self)
+        return kind.add_cost is Criterion.add_cost and kind.settle is Criterion.settle
 
     def add_cost(self, problem: Problem) -> None:
         """Add a non-separable cost to the program."""

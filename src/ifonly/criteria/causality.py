@@ -148,9 +148,10 @@ class Causality(Criterion):
                     "or leave it out of Causality."
                 )
             mechanism = self._mechanism(query, name)
-            accepts = mechanism.model is not None and mechanism.model.read.accepts_missing
-            absent = [p for p in cause.parents if _is_missing(query, schema.index(p))]
-            if absent and not accepts:
+            accepts = frozenset[int]() if mechanism.model is None else mechanism.model.read.accepts_missing
+            refused = [schema.index(p) for p in cause.parents if schema.index(p) not in accepts]
+            absent = [schema.names[j] for j in refused if _is_missing(query, j)]
+            if absent:
                 raise CriterionError(
                     f"{absent[0]!r} is missing in this row, and the cause of {name!r} gives a missing value no "
                     "meaning. Fill it in, or leave the effect out of Causality."

@@ -26,7 +26,7 @@ import numpy as np
 from ifonly.box import Box
 from ifonly.criteria import Branch, Demand, Query
 from ifonly.criteria.hull_rows import Shape
-from ifonly.criteria.hulls import InHull, least_for_levels
+from ifonly.criteria.hulls import InHull, least_apart, least_for_levels
 from ifonly.hull import Ball
 from ifonly.mip import FloatArray, IntArray
 from ifonly.schema import Numeric
@@ -70,9 +70,7 @@ class InCloud(InHull):
 
     def _shares_categories(self, shape: Shape) -> bool:
         """Whether every answer must have the categories of some row."""
-        F = len(shape.categorical)
-        least = {"l1": 2.0, "l2": 1.0 / np.sqrt(max(F, 1)), "linf": 1.0 / max(F, 1)}[self.ball.norm]
-        return F == 0 or self.ball.radius < least
+        return self.ball.radius < least_apart(self.ball.norm, len(shape.categorical))
 
     def _by_cluster(self, shape: Shape, statement: Statement, box: Box) -> list[Branch]:
         out = []

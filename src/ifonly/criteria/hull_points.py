@@ -165,7 +165,8 @@ class Seeker:
         slope = self._along_slope(start)
         first = np.concatenate([slope[self._holds(slope)][:_WALKS], first])
         if not isinstance(self.statement.form, Trees):
-            yield first[int(np.argmin(self.statement.objective(first)))]
+            on_grid = np.array([self._canonical(self.hull.scaled(u)) for u in first])
+            yield from on_grid[np.argsort(self.statement.objective(on_grid), kind="stable")[:_WALKS]]
             return
         for x in self._most_promising([self.hull.scaled(u) for u in first]):
             self._walk(x)

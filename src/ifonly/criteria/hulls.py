@@ -22,8 +22,9 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
 from ifonly.criteria.hull_points import Seeker, costing_of, ends_of, numeric_entries
-from ifonly.hull import Ball, Hull, Meter, Slice
-from ifonly.mip import Affine, Convex, FloatArray
+from ifonly.criteria.lengths import at_least_length
+from ifonly.hull import Ball, Hull, Meter, Norm, Slice
+from ifonly.mip import Affine, FloatArray
 from ifonly.schema import Numeric
 from ifonly.solvers.columns import Block
 
@@ -117,9 +118,19 @@ class InHull(Demand):
         return tuple(Meter(hull, self.ball.norm) for hull in self.hulls)
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
-        """Say which rows lie in the enlarged hulls."""
-        del query
-        return np.asarray(self.distance(U) <= self.ball.radius + TOLERANCE)
+        """Say which rows lie in the enlarged hulls; a linear program is asked only where nothing simpler tells."""
+        out = np.zeros(len(U), dtype=np.bool_)
+        if not len(self.hull.entries):
+            return ~out
+        X, limit = self.hull.scaled(U), self.ball.radius + TOLERANCE
+        levels = np.ones(len(self.hull.entries), dtype=np.bool_)
+        levels[[i for i, _ in numeric_entries(query, self.hull)]] = False
+        n = len(self.features(query)) - int((~levels).sum())
+        for hull, meter in zip(self.hulls, self._meters, strict=True):
+            left = np.flatnonzero(~out)
+            left = left[_may_be_near(hull, X[left], levels if least_apart(self.ball.norm, n) > limit else None, limit)]
+            out[left] = [meter.distance(x, limit) <= limit for x in X[left]]
+        return out
 
     # -- before solving -----------------------------------------------------------------------------------------
     def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
@@ -173,8 +184,9 @@ class InHull(Demand):
         mip = problem.mip
         away = mip.column(0.0, _FAR, name="epsilon")
         if self.ball.norm == "l2":
-            beyond = [Affine.of(int(c)) for c in mip.columns(n, -_FAR, _FAR)]
-            mip.convex(_euclidean((*beyond, away)))
+            columns = mip.columns(n, -_FAR, _FAR)
+            beyond = [Affine.of(int(c)) for c in columns]
+            mip.row(away - at_least_length(mip, columns), lower=0.0)
         else:
             plus, minus = (mip.columns(n, 0.0, _FAR) for _ in range(2))
             beyond = [Affine.of(int(p)) - Affine.of(int(m)) for p, m in zip(plus, minus, strict=True)]
@@ -190,6 +202,28 @@ class InHull(Demand):
         needed = float(self.distance(u[None, :])[0])
         change = f"epsilon {number(self.ball.radius)} -> {number(needed + TOLERANCE, 'up')}"
         return Relaxation(self.text, change, needed - self.ball.radius)
+
+
+def least_apart(norm: Norm, n: int) -> float:
+    """Return how far from a hull a point is at least whose `n` categories are those of none of its rows together.
+
+    Let row ``i`` differ from the point in ``m_i >= 1`` categories and ``q_f`` be the weight of the rows that differ in
+    category ``f``, so that ``sum_f q_f = sum_i lambda_i m_i >= 1``. The 0/1 columns of ``f`` add ``2 q_f`` to the l1 norm, at
+    least ``q_f^2`` to the square of the l2 norm, and ``q_f`` is an entry.
+    """
+    return np.inf if n == 0 else {"l1": 2.0, "l2": 1.0 / np.sqrt(n), "linf": 1.0 / n}[norm]
+
+
+def _may_be_near(
+    hull: Hull, X: FloatArray, levels: npt.NDArray[np.bool_] | None, limit: float
+) -> npt.NDArray[np.bool_]:
+    """Say which points are not farther than `limit` by their coordinates, and share these levels with a row."""
+    lowest, highest = hull.range
+    near = np.asarray(((lowest - limit <= X) & (highest + limit >= X)).all(axis=1))
+    if levels is not None and levels.any():
+        known = {row.tobytes() for row in hull.points[:, levels] > 0.5}
+        near[near] = [row.tobytes() in known for row in X[near][:, levels] > 0.5]
+    return near
 
 
 def least_for_levels(statement: Statement, box: Box) -> float:
@@ -222,19 +256,6 @@ def _in_ball(problem: Problem, ball: Ball, n: int) -> list[Affine]:
     """Add a vector of the ball to a program, exactly."""
     if ball.norm != "l2" or ball.radius == 0.0:
         return ball.around(problem.mip, n)
-    beyond = [Affine.of(int(c)) for c in problem.mip.columns(n, -ball.radius, ball.radius, name="beyond")]
-    problem.mip.convex(_euclidean((*beyond, Affine(constant=ball.radius))))
-    return beyond
-
-
-def _euclidean(inner: tuple[Affine, ...]) -> Convex:
-    """Return ``||all but the last|| <= the last``."""
-
-    def function(v: FloatArray) -> float:
-        return float(np.linalg.norm(v[:-1]) - v[-1])
-
-    def gradient(v: FloatArray) -> FloatArray:
-        length = float(np.linalg.norm(v[:-1]))
-        return np.append(v[:-1] / length if length > 0 else np.zeros(len(v) - 1), -1.0)
-
-    return Convex(inner, function, gradient)
+    beyond = problem.mip.columns(n, -ball.radius, ball.radius, name="beyond")
+    problem.mip.row(at_least_length(problem.mip, beyond), upper=ball.radius)
+    return [Affine.of(int(c)) for c in beyond]

@@ -28,7 +28,7 @@ _MOST_CLUSTERS = 8
 _SILHOUETTE_ROWS = 2000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Manifold(Criterion):
     """Stay close to the data: within the convex hull of rows of the wanted outcome, enlarged by `epsilon`.
 
@@ -88,8 +88,18 @@ class Manifold(Criterion):
                 f"{self.clusters!r}."
             )
 
+    @property
+    def _key(self) -> tuple[object, ...]:
+        """What tells one from another; rows and labels, which have no truth value to compare by, by their identity."""
+        many = not isinstance(self.clusters, int | str | None)
+        clusters = id(self.clusters) if many else self.clusters
+        return self.epsilon, self.norm, self.of, self.by, self.isolation, id(self.rows), many, clusters
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Manifold) and self._key == other._key
+
     def __hash__(self) -> int:
-        return id(self)
+        return hash(self._key)
 
     def check(self, query: Query) -> None:
         """There must be rows to be close to."""
@@ -138,15 +148,13 @@ class Manifold(Criterion):
     def _cloud(self, query: Query) -> Cloud:
         """Return the rows that are meant, from memory when the same was asked before."""
         goal = query.goal
-        wanted = (
-            None if goal is None or self.of == "all" else (goal.kind, goal.index, goal.probability, goal.low, goal.high)
-        )
-        key = (self, wanted, query.seed)
+        wanted = () if goal is None else (goal.kind, goal.index, goal.probability, goal.low, goal.high)
+        key = (*self._key[2:4], *self._key[5:], wanted, query.seed)
         known = _CLOUDS.setdefault(query.training, {})
         if key not in known:
             U, words, which = self._select(query)
-            known[key] = Cloud(U, self._clustered(query, U, which), words)
-        return known[key]
+            known[key] = (Cloud(U, self._clustered(query, U, which), words), (self.rows, self.clusters))
+        return known[key][0]
 
     def _select(self, query: Query) -> tuple[FloatArray, str, IntArray]:
         """Return the rows, what to call them, and their places in the table they come from."""
@@ -175,7 +183,7 @@ class Manifold(Criterion):
                 "Manifold(by='label') needs the true outcomes: Explainer(model, X, y). Or use by='prediction'."
             )
         by_label = self.by == "label" or (self.by is None and training.labels is not None and goal.kind == "class")
-        outcome = goal.text.removeprefix("want ")
+        outcome = goal.text.removeprefix("want ").removeprefix("a prediction ")
         if not by_label:
             return goal.holds_scores(training.scores), f"for which the model says {outcome}"
         assert training.labels is not None
@@ -186,7 +194,7 @@ class Manifold(Criterion):
 
     def _clustered(self, query: Query, U: FloatArray, which: IntArray) -> IntArray:
         """Return the cluster of each row."""
-        if self.clusters is None or self.clusters == 1:
+        if self.clusters is None:
             return np.zeros(len(U), dtype=np.int64)
         if isinstance(self.clusters, int | str):
             return _k_means(query, U, None if isinstance(self.clusters, str) else self.clusters)
@@ -200,8 +208,9 @@ class Manifold(Criterion):
         return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-# Rows and clusters are found once per training data, question and criterion, and forgotten with the training data.
-_CLOUDS: WeakKeyDictionary[Training, dict[tuple[object, ...], Cloud]] = WeakKeyDictionary()
+# Rows and clusters are found once per training data, question and criterion, and forgotten with the training data. What
+# a key knows by its identity is kept beside the cloud, so that nothing else can come to have that identity.
+_CLOUDS: WeakKeyDictionary[Training, dict[tuple[object, ...], tuple[Cloud, object]]] = WeakKeyDictionary()
 
 
 def _k_means(query: Query, U: FloatArray, k: int | None) -> IntArray:

@@ -131,6 +131,10 @@ class Proximity(Criterion):
             return Costs(rate, none.square, none.price, self._levels(query))
         return Costs(none.linear, rate**2, none.price, self._levels(query, 2.0))
 
+    def separable(self) -> bool:
+        """The sums are, the largest deviation and the Mahalanobis distance are not."""
+        return self.norm in ("l1", "l2")
+
     def couples(self, query: Query) -> frozenset[int]:
         """Mahalanobis couples every numeric feature that has a value."""
         if self.norm != "mahalanobis":

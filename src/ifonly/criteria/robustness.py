@@ -102,9 +102,11 @@ class Robustness(Criterion):
                     "A probability out of a softmax over several classes is not linear in the scores, so its least value "
                     "in a ball cannot be proven. Ask for the class alone, with margin= in place of the probability."
                 )
-            if not goal.read.accepts_missing and bool(np.isnan(query.factual).any()):
+            absent = set(np.flatnonzero(Box.of(query.schema, query.factual).missing)) - goal.read.accepts_missing
+            if absent:
                 raise CriterionError(
-                    f"{type(goal.model.estimator).__name__} gives a missing value no meaning, but this row has one. "
+                    f"{type(goal.model.estimator).__name__} gives a missing value of {query.schema.names[min(absent)]!r} "
+                    "no meaning, but this row has one. "
                     "Fill it in, or leave this model out of Robustness(models=[...])."
                 )
 

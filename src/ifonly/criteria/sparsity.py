@@ -74,6 +74,9 @@ class _AtMost(Demand):
         counted = [j for j in problem.moving() if j not in problem.statement.exempt()]
         return Affine.total(problem.x.changed(j) for j in counted)
 
+    def at_most(self) -> int:
+        return self.most
+
     def apply(self, problem: Problem) -> None:
         problem.mip.row(self._count(problem), upper=float(self.most))
 

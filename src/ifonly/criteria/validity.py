@@ -90,8 +90,12 @@ class Goal(Demand):
         """Demand the outcome with the problem's margin."""
         for expression in self.gaps(problem.outputs, problem.margin):
             problem.mip.row(expression, lower=0.0)
-        if self.kind == "probability" and self.read.link == "softmax" and self.read.rule == "argmax":
+        if self.is_curved():
             self._softmax(problem)
+
+    def is_curved(self) -> bool:
+        """Whether the demand is more than linear rows on the scores: a probability by softmax."""
+        return self.kind == "probability" and self.read.link == "softmax" and self.read.rule == "argmax"
 
     def gaps(self, scores: list[Affine], margin: float) -> list[Affine]:
         """Return expressions that must not be negative."""
@@ -210,11 +214,10 @@ class Goal(Demand):
     def excess(self, problem: Problem) -> Affine | None:
         """How far the scores stay behind, where the demand has a size at all."""
         gaps = self.gaps(problem.outputs, 0.0)
-        curved = self.kind == "probability" and self.read.link == "softmax" and self.read.rule == "argmax"
-        if self.kind == "class" or not (gaps or curved):
+        if self.kind == "class" or not (gaps or self.is_curved()):
             return None
         worst = problem.mip.column(0.0, 1e9, name="behind")
-        if curved:
+        if self.is_curved():
             self._softmax(problem, worst)
         for gap in gaps:
             problem.mip.row(gap + worst, lower=0.0)
@@ -273,13 +276,25 @@ def resolve(want: Any, model: Model) -> Goal:
     if target.probability is None:
         return Goal(f"want {label!r}", model, "class", label, index)
     if read.link in ("none", "normalised") or not hasattr(model.estimator, "predict_proba"):
-        why = "gives no probabilities" if read.link != "normalised" else "divides one-vs-rest sigmoids by their sum"
         raise CriterionError(
-            f"A probability was asked for, but {type(model.estimator).__name__} {why}. Ask for the class alone, or use "
-            "a model with exact probabilities (e.g. LogisticRegression, a forest, or CalibratedClassifierCV)."
+            f"A probability was asked for, but {type(model.estimator).__name__} {_no_probability(read)} Ask for the class "
+            f"alone, want={label!r}; or wrap the model in CalibratedClassifierCV(ensemble=False), or fit one whose "
+            "probabilities can be asked for: LogisticRegression, a forest, gradient boosting."
         )
     text = f"want {label!r} with probability at least {number(target.probability)}"
     return Goal(text, model, "probability", label, index, target.probability)
+
+
+def _no_probability(read: Read) -> str:
+    """Say what a model does in place of a probability that a program can hold."""
+    if read.link != "normalised":
+        return "gives no probabilities."
+    if read.link_forward is not None:
+        return f"bends the scores of its {len(read.classes)} classes one by one: no threshold on them is a probability."
+    return (
+        f"judges each of its {len(read.classes)} classes against the rest, by a sigmoid of its score, and divides by the sum "
+        "of all: no threshold on the scores is a probability."
+    )
 
 
 def _class_index(label: Any, read: Read) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ifonly.models.source import Source
     from ifonly.variables import Variables
 
-__all__ = ["Form", "Model", "Read", "known_readers", "read_estimator", "reads"]
+__all__ = ["Form", "Model", "Read", "known_readers", "read_estimator", "reads", "sigmoid"]
 
 Link = Literal["none", "identity", "sigmoid", "softmax", "clip", "normalised", "shares"]
 
@@ -83,6 +83,8 @@ class Read:
         Whether a score exactly at the threshold stays with the first class.
     piecewise_constant
         Whether the scores take finitely many values (trees), so that ties are real and no margin is needed.
+    accepts_missing
+        The features that may be missing: the model takes that as a value of its own, or its Pipeline fills one in.
     link_forward
         Scores -> class probabilities, in place of `link`; for regression, scores -> predictions.
     link_inverse
@@ -97,7 +99,7 @@ class Read:
     threshold: float = 0.0
     strict: bool = True
     piecewise_constant: bool = False
-    accepts_missing: bool = False
+    accepts_missing: frozenset[int] = frozenset()
     link_forward: Callable[[FloatArray], FloatArray] | None = None
     link_inverse: Callable[[float], float] | None = None
 
@@ -109,18 +111,16 @@ class Read:
             return self.link_forward(scores)
         if self.rule == "sign":
             s = scores[:, 0]
-            p = np.clip((s + 1) / 2, 0, 1) if self.link == "clip" else s if self.link == "identity" else _sigmoid(s)
+            p = np.clip((s + 1) / 2, 0, 1) if self.link == "clip" else s if self.link == "identity" else sigmoid(s)
             return np.column_stack([1 - p, p])
         if self.link == "identity":
             return scores
         if self.link == "shares":
-            total = scores.sum(axis=1, keepdims=True)
-            return np.where(total > 0, scores / np.where(total > 0, total, 1.0), 1.0 / scores.shape[1])
+            return _shares(scores)
         if self.link == "softmax":
             e = np.exp(scores - scores.max(axis=1, keepdims=True))
             return np.asarray(e / e.sum(axis=1, keepdims=True))
-        p = _sigmoid(scores)
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
+        return _shares(sigmoid(scores))
 
     def decide(self, scores: FloatArray) -> Any:
         """Return the index of the predicted class (or the value, for regression) from scores."""
@@ -132,8 +132,17 @@ class Read:
         return above.astype(np.int64)
 
 
-def _sigmoid(s: FloatArray) -> FloatArray:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * s)))
+def sigmoid(s: FloatArray) -> FloatArray:
+    """Return ``1 / (1 + exp(-s))``, as scikit-learn computes it."""
+    from scipy.special import expit  # noqa: PLC0415 - slow to import
+
+    return np.asarray(expit(s))
+
+
+def _shares(s: FloatArray) -> FloatArray:
+    """Return scores divided by their sum; where that is 0 they are all equal."""
+    total = s.sum(axis=1, keepdims=True)
+    return np.where(total > 0, s / np.where(total > 0, total, 1.0), 1.0 / s.shape[1])
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-from scipy.special import expit
 
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
+from ifonly.models import sigmoid
 
 __all__ = [
     "EXP",
@@ -190,7 +190,7 @@ def _farthest(x: FloatArray, y: FloatArray, i: int, k: int) -> tuple[float, int]
 
 
 def _sigmoid_slope(s: FloatArray) -> FloatArray:
-    return np.asarray(expit(s) * expit(-s))
+    return np.asarray(sigmoid(s) * sigmoid(-s))
 
 
 def _softplus(s: FloatArray) -> FloatArray:
@@ -206,12 +206,12 @@ def _log_sigmoid(s: FloatArray) -> FloatArray:
 
 
 def _log_sigmoid_slope(s: FloatArray) -> FloatArray:
-    return np.asarray(expit(-s))
+    return np.asarray(sigmoid(-s))
 
 
-SIGMOID = Smooth(expit, _sigmoid_slope, inflections=(0.0,))
+SIGMOID = Smooth(sigmoid, _sigmoid_slope, inflections=(0.0,))
 LOG_SIGMOID = Smooth(_log_sigmoid, _log_sigmoid_slope)
-SOFTPLUS = Smooth(_softplus, expit)
+SOFTPLUS = Smooth(_softplus, sigmoid)
 EXP = Smooth(np.exp, np.exp)
 EXPM1 = Smooth(np.expm1, np.exp)
 SQUARE = Smooth(np.square, _double, turns=(0.0,))

@@ -14,6 +14,7 @@ import numpy as np
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models import Form
+from ifonly.models.around import Around
 from ifonly.models.linear import Linear
 from ifonly.models.network import Network
 from ifonly.models.propagate import Block, Bounds, Budget, preactivations
@@ -76,10 +77,9 @@ class Stack:
 
 
 @dataclass(frozen=True, eq=False)
-class Combination:
+class Combination(Around):
     """``weights @ s + constant`` of the scores ``s`` of a form."""
 
-    inner: Form
     weights: FloatArray
     constant: FloatArray
 
@@ -91,18 +91,6 @@ class Combination:
     def __call__(self, U: FloatArray) -> FloatArray:
         """Return the scores of canonical rows."""
         return np.asarray(self.inner(U) @ self.weights.T + self.constant)
-
-    def cuts(self) -> Mapping[int, FloatArray]:
-        """Return the thresholds of the inner form."""
-        return self.inner.cuts()
-
-    def raw(self) -> frozenset[int]:
-        """Return the numeric features whose raw value enters."""
-        return self.inner.raw()
-
-    def features(self) -> frozenset[int]:
-        """Return the features the inner form looks at."""
-        return self.inner.features()
 
     def embed(self, mip: Mip, x: Variables) -> list[Affine]:
         """Return affine expressions of the inner scores; no further row."""

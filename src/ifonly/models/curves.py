@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, Mip
 from ifonly.models import Form
+from ifonly.models.around import Around
 from ifonly.models.bends import EXP, SOFTPLUS, Bend, chain
 from ifonly.models.compose import combine, for_budget, score_bounds
 from ifonly.models.propagate import Bounds, Budget
@@ -25,7 +26,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(Around):
     """``bends[k](s[k])`` of the scores ``s`` of a form: exact to NumPy, a chain of polygons to the program.
 
     Attributes
@@ -44,7 +45,6 @@ class Curve:
         What all changes may cost in the program it is embedded in.
     """
 
-    inner: Form
     bends: tuple[Bend, ...]
     points: tuple[FloatArray, ...] = ()
     pieces: int = _PIECES
@@ -60,18 +60,6 @@ class Curve:
         """Return the scores of canonical rows."""
         s = self.inner(U)
         return np.column_stack([bend(s[:, k]) for k, bend in enumerate(self.bends)])
-
-    def cuts(self) -> Mapping[int, FloatArray]:
-        """Return the thresholds of the inner form."""
-        return self.inner.cuts()
-
-    def raw(self) -> frozenset[int]:
-        """Return the numeric features whose raw value enters."""
-        return self.inner.raw()
-
-    def features(self) -> frozenset[int]:
-        """Return the features the inner form looks at."""
-        return self.inner.features()
 
     def embed(self, mip: Mip, x: Variables) -> list[Affine]:
         """Add one chain per score, over what the box lets the inner score be."""
@@ -104,14 +92,13 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class Softmax:
+class Softmax(Around):
     """``exp(s_k) / sum_l exp(s_l)`` of the scores of a form, by curves of one number each.
 
     ``L_1 = s_1``, ``L_k = s_k + softplus(L_{k-1} - s_k)`` is the logarithm of the sum of the first ``k`` exponentials,
     so ``p_k = exp(s_k - L_K)``; and the ``p_k`` sum to one. All curves are exact at their breakpoints, so the whole is.
     """
 
-    inner: Form
     points: tuple[FloatArray, ...] = ()
     pieces: int = _SOFTMAX_PIECES
     refused: tuple[FloatArray, ...] = ()
@@ -127,18 +114,6 @@ class Softmax:
         s = self.inner(U)
         e = np.exp(s - s.max(axis=1, keepdims=True))
         return np.asarray(e / e.sum(axis=1, keepdims=True))
-
-    def cuts(self) -> Mapping[int, FloatArray]:
-        """Return the thresholds of the inner form."""
-        return self.inner.cuts()
-
-    def raw(self) -> frozenset[int]:
-        """Return the numeric features whose raw value enters."""
-        return self.inner.raw()
-
-    def features(self) -> frozenset[int]:
-        """Return the features the inner form looks at."""
-        return self.inner.features()
 
     def _differences(self) -> Form:
         """Return the form of all ``s_k - s_l``, row by row: their bounds are tighter than those of the scores."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from ifonly.models.compose import combine
 from ifonly.models.curves import Curve, Softmax
 from ifonly.models.votes import Votes
 
-__all__ = ["Bent", "Function", "least", "one_score", "probabilities", "shares", "values", "votes"]
+__all__ = ["Bent", "Function", "least", "missing_for_all", "one_score", "probabilities", "shares", "values", "votes"]
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -161,6 +161,11 @@ def _sigmoid_slope(link: Function) -> float | None:
 def votes(read: Read) -> Form:
     """Return the form of a classifier's decision: 1 for the class it predicts, 0 for the others."""
     return Votes(read)
+
+
+def missing_for_all(members: Iterable[Read]) -> frozenset[int]:
+    """Return the features that may be missing for every one of several models."""
+    return frozenset.intersection(*(read.accepts_missing for read in members))
 
 
 def one_score(read: Read, who: str) -> Read:

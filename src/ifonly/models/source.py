@@ -182,6 +182,32 @@ class Source:
                 out.add(j)
         return frozenset(out)
 
+    def filled(self) -> dict[int, FloatArray]:
+        """Return, per feature that a transformer fills in, what each affine column holds more when it is missing.
+
+        That is beside ``constant + weights @ u`` in which the missing feature counts as 0; no column depends on the
+        gaps of two features at once.
+        """
+        gaps = self.may_miss(False)
+        if not gaps or any(c.weights is None for c in self.columns):
+            return {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            usual = self.dense(self.base[None, :])[0]
+        out = {}
+        for j in gaps:
+            own = [self._own(c, j) for c in self.columns]
+            more = np.array([self.when_missing(j, c) for c in range(len(self.columns))]) - usual
+            out[j] = np.where(more == 0.0, 0.0, more) + own
+        return out
+
+    def _own(self, column: Column, j: int) -> float:
+        """Return what feature `j` contributes to an affine column in the base row."""
+        part = self.schema.slice(j)
+        assert column.weights is not None
+        steps = sum(w for (i, cut), w in column.steps.items() if i == j and self.base[part.start] <= cut)
+        return float(column.weights[part] @ self.base[part] + steps)
+
     def affine(self, who: str) -> tuple[FloatArray, FloatArray]:
         """Return ``A, b`` with ``z = A u + b``, or say which column of which step is not affine."""
         for column in self.columns:

@@ -1,26 +1,28 @@
-"""Binned columns: literals ``[x_j <= cut]`` as further entries of the canonical vector.
+"""Literals as further entries of the canonical vector: "x is at most this edge", "this feature is missing".
 
 A column that a discretiser made of a numeric feature is constant between its bin edges, hence a constant plus a weight
-per edge on "x is below it". With these literals appended to ``u`` the column is affine again, so that linear models and
-networks are read over the longer vector; in a program the literals are those of the feature's cells, and cost nothing.
+per edge on "x is below it". A column that an imputer fills in is affine plus a weight on "x is missing". With these
+literals appended to ``u`` such columns are affine again, so that linear models and networks are read over the longer
+vector; in a program the literals are those of the feature's cells, or known beforehand, and cost nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
-from ifonly.models import Form
+from ifonly.models import Form, Read
 from ifonly.models.compose import for_budget, score_bounds
 from ifonly.models.linear import Linear
+from ifonly.models.network import Network
 from ifonly.models.propagate import Bounds, Budget
 from ifonly.models.source import Column, Source
-from ifonly.schema import Integer, Schema
+from ifonly.schema import Integer, Numeric, Schema
 from ifonly.variables import Variables
 
 __all__ = ["Lift", "Stepped", "linear_form"]
@@ -28,63 +30,109 @@ __all__ = ["Lift", "Stepped", "linear_form"]
 
 @dataclass(frozen=True, eq=False)
 class Lift:
-    """The literals that are appended to the canonical vector: ``[x_feature[i] <= cut[i]]``."""
+    """The literals that are appended to the canonical vector.
+
+    Attributes
+    ----------
+    schema
+        The features.
+    feature, cut
+        ``[x_feature[i] <= cut[i]]``, which is 0 for a missing value.
+    absent
+        ``[feature absent[i] is missing]``.
+    filled
+        What each column of the source holds more when one of `absent` is missing, shape (columns, absent).
+    """
 
     schema: Schema
     feature: IntArray
     cut: FloatArray
+    absent: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    filled: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
     @classmethod
     def of(cls, source: Source) -> Lift:
         """Return the literals that the columns of a source need."""
         keys = sorted({key for c in source.columns for key in c.steps})
         feature = np.array([j for j, _ in keys], dtype=np.int64)
-        return cls(source.schema, feature, np.array([cut for _, cut in keys], dtype=np.float64))
+        filled = source.filled()
+        absent = np.array(sorted(j for j, more in filled.items() if more.any()), dtype=np.int64)
+        table = np.array([filled[int(j)] for j in absent]).reshape(len(absent), len(source.columns)).T
+        return cls(source.schema, feature, np.array([cut for _, cut in keys], dtype=np.float64), absent, table)
+
+    @classmethod
+    def none(cls, schema: Schema) -> Lift:
+        """Return no literals."""
+        return cls(schema, np.empty(0, dtype=np.int64), np.empty(0))
+
+    @property
+    def size(self) -> int:
+        """Number of literals."""
+        return len(self.cut) + len(self.absent)
 
     @property
     def longer(self) -> Schema:
         """The features, and one of value 0 or 1 per literal."""
-        literals = [Integer(f"step {i}", 0.0, 1.0) for i in range(len(self.cut))]
-        return Schema((*self.schema.features, *literals))
+        steps = [Integer(f"step {i}", 0.0, 1.0) for i in range(len(self.cut))]
+        flags = [Integer(f"missing {self.schema.names[j]}", 0.0, 1.0) for j in self.absent]
+        return Schema((*self.schema.features, *steps, *flags))
 
     def source(self, source: Source) -> Source:
-        """Return the source over the longer vector: its columns are affine where they were stepped."""
+        """Return the source over the longer vector: its columns are affine where they were stepped or filled in."""
+        if not self.size:
+            return source
         keys = list(zip(self.feature.tolist(), self.cut.tolist(), strict=True))
+        table = self.filled if self.absent.size else np.empty((len(source.columns), 0))
 
-        def lifted(c: Column) -> Column:
+        def lifted(c: Column, filled: FloatArray) -> Column:
             if c.weights is None:
                 return c
             own = np.array([c.steps.get(key, 0.0) for key in keys])
-            return replace(c, weights=np.concatenate([c.weights, own]), steps={})
+            return replace(c, weights=np.concatenate([c.weights, own, filled]), steps={})
 
         return replace(
             source,
             schema=self.longer,
-            columns=tuple(lifted(c) for c in source.columns),
+            columns=tuple(lifted(c, more) for c, more in zip(source.columns, table, strict=True)),
             evaluate=lambda V: source.evaluate(V[:, : self.schema.width]),
             base=self.rows(source.base[None, :])[0],
         )
 
+    def around(self, form: Form) -> Form:
+        """Return a form of the longer vector as one of the canonical vector."""
+        return Stepped(form, self) if self.size else form
+
+    def read(self, read: Read, source: Source) -> Read:
+        """Return what was read over the longer vector, of a source whose gaps are filled in, over the canonical one."""
+        return replace(read, form=self.around(read.form), accepts_missing=source.may_miss(False))
+
     def rows(self, U: FloatArray) -> FloatArray:
         """Return canonical rows with their literals."""
         x = U[:, np.asarray(self.schema.starts)[self.feature]]
-        return np.hstack([U, (x <= self.cut).astype(np.float64)])
+        flags = np.zeros((len(U), len(self.absent)))
+        for i, j in enumerate(self.absent):
+            part = U[:, self.schema.slice(int(j))]
+            flags[:, i] = np.isnan(part[:, 0]) if self._is_number(int(j)) else ~part.any(axis=1)
+        return np.hstack([U, (x <= self.cut).astype(np.float64), flags])
+
+    def _is_number(self, j: int) -> bool:
+        return isinstance(self.schema.features[j], Numeric)
 
     def box(self, box: Box) -> Box:
-        """Return the box of the longer vector."""
-        n = len(self.cut)
+        """Return the box of the longer vector, in which it is known what is missing."""
         low, high = box.lower[self.feature], box.upper[self.feature]
+        flags = box.missing[self.absent].astype(np.float64)
         return Box(
             self.longer,
-            np.concatenate([box.lower, (high <= self.cut).astype(np.float64)]),
-            np.concatenate([box.upper, (low <= self.cut).astype(np.float64)]),
-            np.concatenate([box.allowed, np.ones(n, dtype=np.bool_)]),
-            np.concatenate([box.missing, box.missing[self.feature]]),
+            np.concatenate([box.lower, (high <= self.cut).astype(np.float64), flags]),
+            np.concatenate([box.upper, (low <= self.cut).astype(np.float64), flags]),
+            np.concatenate([box.allowed, np.ones(self.size, dtype=np.bool_)]),
+            np.concatenate([box.missing, box.missing[self.feature], np.zeros(len(flags), dtype=np.bool_)]),
         )
 
     def budget(self, budget: Budget) -> Budget:
         """Return the budget of the longer vector, in which literals change for nothing."""
-        none = np.zeros(len(self.cut))
+        none = np.zeros(self.size)
         return replace(
             budget,
             factual=self.rows(budget.factual[None, :])[0],
@@ -105,7 +153,9 @@ class _Longer(Variables):
         i = j - len(self._lift.schema)
         if i < 0:
             return self._short.raw(j)
-        return self._short.at_most(int(self._lift.feature[i]), float(self._lift.cut[i]))
+        if i < len(self._lift.cut):
+            return self._short.at_most(int(self._lift.feature[i]), float(self._lift.cut[i]))
+        return Affine(constant=float(self.box.lower[j]))
 
     def level_table(self, j: int, values: FloatArray) -> Affine:
         """Return the table of a categorical feature."""
@@ -137,9 +187,10 @@ class Stepped:
         return frozenset(j for j in self.inner.raw() if j < len(self.lift.schema))
 
     def features(self) -> frozenset[int]:
-        """Return the features that enter by value, level or step."""
+        """Return the features that enter by value, level or step; what is missing stays so."""
         n = len(self.lift.schema)
-        return frozenset(j if j < n else int(self.lift.feature[j - n]) for j in self.inner.features())
+        entries = [j for j in self.inner.features() if j < n + len(self.lift.cut)]
+        return frozenset(j if j < n else int(self.lift.feature[j - n]) for j in entries)
 
     def embed(self, mip: Mip, x: Variables) -> list[Affine]:
         """Embed the inner form over raw values, levels and literals."""
@@ -158,11 +209,22 @@ class Stepped:
         inner = self.inner.refined(self.lift.rows(u[None, :])[0])
         return None if inner is None else replace(self, inner=inner)
 
+    def complete(self) -> Form:
+        """Return the same function of rows without a missing value, over the canonical vector if there is no step."""
+        schema, inner = self.lift.schema, self.inner
+        if len(self.lift.cut):
+            return self
+        flags = np.arange(schema.width, self.lift.longer.width)
+        if isinstance(inner, Linear):
+            return Linear(schema, np.delete(inner.weights, flags, axis=1), inner.intercept)
+        if isinstance(inner, Network):
+            blocks = tuple(replace(b, weights=np.delete(b.weights, flags, axis=1)) for b in inner.blocks)
+            return replace(inner, schema=schema, blocks=blocks, weights=np.delete(inner.weights, flags, axis=1))
+        return self
+
 
 def linear_form(source: Source, coefficients: npt.ArrayLike, intercept: npt.ArrayLike, who: str) -> Form:
-    """Return the form of ``z @ C' + b0`` over the columns of a source, binned ones included."""
+    """Return the form of ``z @ C' + b0`` over the columns of a source, binned and filled-in ones included."""
     lift = Lift.of(source)
-    if not lift.cut.size:
-        return Linear(source.schema, *source.linear(coefficients, intercept, who))
     longer = lift.source(source)
-    return Stepped(Linear(longer.schema, *longer.linear(coefficients, intercept, who)), lift)
+    return lift.around(Linear(longer.schema, *longer.linear(coefficients, intercept, who)))

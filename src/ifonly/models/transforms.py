@@ -39,10 +39,26 @@ def apply_transformer(transformer: Any, source: Source) -> Source:
     name = type(transformer).__name__
     names = sorted({n for _, n in _TRANSFORMS})
     raise UnsupportedModel(
-        f"{source.where}the transformer {name} cannot be read exactly.{did_you_mean(name, names)} "
+        f"{source.where}the transformer {name} cannot be read exactly.{_nearest(name) or did_you_mean(name, names)} "
         f"Supported: {', '.join(names)}, 'passthrough' and 'drop'. For trees, any of them may be monotone; for linear "
         "models and networks they must be affine."
     )
+
+
+def _nearest(name: str) -> str:
+    hints = {
+        "Binarizer": "KBinsDiscretizer(2)",
+        "IterativeImputer": "SimpleImputer",
+        "KNNImputer": "SimpleImputer",
+        "Normalizer": "StandardScaler",
+        "Nystroem": "PCA",
+        "KernelPCA": "PCA",
+        "PolynomialFeatures": "a model that bends by itself (trees, a ReLU network) on the columns as they are",
+        "SplineTransformer": "KBinsDiscretizer",
+        "FeatureHasher": "OneHotEncoder",
+        "DictVectorizer": "OneHotEncoder",
+    }
+    return f" The nearest thing that can be: {hints[name]}." if name in hints else ""
 
 
 def through(transformer: Any, source: Source, columns: Sequence[Column]) -> Source:

@@ -15,14 +15,16 @@ tighter than the node-wise rows of Misic (2020) at the same number of rows. Leav
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
+from ifonly.models.leaves import Leaves
 from ifonly.schema import Numeric, Schema
 from ifonly.variables import Variables
 
@@ -74,18 +76,6 @@ class Nodes:
             depth += bool(level.size)
             level = np.concatenate([self.left[level], self.right[level]])
         return depth
-
-
-@dataclass(frozen=True, eq=False)
-class _Leaves:
-    """Every leaf as a box; intervals are given as positions in the sorted cuts of their feature."""
-
-    node: IntArray
-    tree: IntArray
-    low: Positions
-    high: Positions
-    levels: BoolArray
-    when_missing: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +196,7 @@ class Trees:
 
     # -- leaves as boxes ----------------------------------------------------------------------------------------
     @cached_property
-    def leaves(self) -> _Leaves:
+    def leaves(self) -> Leaves:
         """Every leaf as a box, computed level by level for all trees at once."""
         n, m = self.nodes, len(self.schema)
         node: IntArray = n.roots
@@ -229,7 +219,14 @@ class Trees:
                 node, tree = np.concatenate([n.left[node], n.right[node]]), np.concatenate([tree, tree])
         parts = [np.concatenate(p) for p in zip(*done, strict=True)]
         order = np.argsort(parts[1], kind="stable")
-        return _Leaves(*(p[order] for p in parts))
+        return Leaves(self.schema, tuple(sorted(self.features())), self._cuts, *(p[order] for p in parts))
+
+    def within(self, box: Box) -> Trees:
+        """Return the same trees for points of a box: leaves and cuts that it rules out are never built."""
+        form = replace(self)
+        leaves = self.leaves.within(box)
+        form.__dict__.update(leaves=leaves, _cuts=dict(leaves.cuts), _features=frozenset(leaves.features))
+        return form
 
     def _child(
         self,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ifonly.criteria import Criterion
 from ifonly.criteria.actionability import Actionability, Implies, LinearRow
+from ifonly.criteria.manifold import Manifold
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.errors import SchemaError, did_you_mean
@@ -39,8 +40,8 @@ def read_policy(text: str) -> Policy:
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"The policy is not valid TOML: {error}.") from None
     top = _Table("", data)
-    top.only("demands", "sparsity", "proximity", "features")
-    criteria = (*_proximity(top), *_sparsity(top), *_actionability(top))
+    top.only("demands", "sparsity", "proximity", "manifold", "features")
+    criteria = (*_proximity(top), *_sparsity(top), *_actionability(top), *_manifold(top))
     features = {name: _feature(part) for name, part in top.part("features").parts()}
     return Policy(features, criteria)
 
@@ -212,6 +213,27 @@ def _sparsity(top: _Table) -> Sequence[Criterion]:
     part.only("at_most", "price")
     at_most, price = part.get("at_most", _whole), part.get("price", _number)
     return [] if at_most is None and price is None else [Sparsity(at_most, price)]
+
+
+def _clusters(where: str, value: Any) -> int | str:
+    return value if value == "auto" else _whole(where, value)
+
+
+def _manifold(top: _Table) -> Sequence[Criterion]:
+    if "manifold" not in top.data:
+        return []
+    part = top.part("manifold")
+    part.only("epsilon", "norm", "clusters", "of", "by", "isolation")
+    # Manifold itself says which norms and rows there are.
+    given: dict[str, Any] = {
+        "epsilon": part.get("epsilon", _number),
+        "norm": part.get("norm", _text),
+        "clusters": part.get("clusters", _clusters),
+        "of": part.get("of", _text),
+        "by": part.get("by", _text),
+        "isolation": part.get("isolation", _number),
+    }
+    return [Manifold(**{name: value for name, value in given.items() if value is not None})]
 
 
 def _actionability(top: _Table) -> Sequence[Criterion]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ifonly.criteria import Criterion
 from ifonly.criteria.actionability import Actionability, Implies, LinearRow
+from ifonly.criteria.manifold import Manifold
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.errors import CriterionError, SchemaError
@@ -33,7 +34,7 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
     schema
         The features.
     criteria
-        At most one each of `Proximity`, `Sparsity` and `Actionability`.
+        At most one each of `Proximity`, `Sparsity`, `Actionability` and `Manifold`.
 
     Examples
     --------
@@ -46,10 +47,10 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
     label = "Age (years)"
     """
     for criterion in criteria:
-        if not isinstance(criterion, Proximity | Sparsity | Actionability):
+        if not isinstance(criterion, Proximity | Sparsity | Actionability | Manifold):
             raise CriterionError(
-                f"A policy holds Proximity, Sparsity and Actionability, not {type(criterion).__name__}. Give that one "
-                "in Python: Explainer(..., criteria=[...])."
+                f"A policy holds Proximity, Sparsity, Actionability and Manifold, not {type(criterion).__name__}. Give "
+                "that one in Python: Explainer(..., criteria=[...])."
             )
     example = _example(schema)
     lines = [
@@ -58,6 +59,7 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
         "# Whatever is left out keeps its default, so delete what you do not need. Examples begin with # and no blank.",
         *_demand_lines(_single(criteria, Actionability) or Actionability(), example),
         *_cost_lines(_single(criteria, Sparsity), _single(criteria, Proximity) or Proximity(), example),
+        *_manifold_lines(_single(criteria, Manifold)),
         "",
         f"# Features. kind: one of {', '.join(KINDS)} (levels lowest first).",
         "# bounds: the lowest and highest value an answer may have. precision: the decimals of a numeric feature.",
@@ -164,6 +166,23 @@ def _cost_lines(sparsity: Sparsity | None, proximity: Proximity, example: Action
         "# feature = how much a change of it counts; 1 unless named",
         "[proximity.weights]",
         *(_entries(proximity.weights) or _commented(_entries(dict.fromkeys(example.max_step, 2)))),
+    ]
+
+
+def _manifold_lines(manifold: Manifold | None) -> list[str]:
+    if manifold is not None and (manifold.rows is not None or not isinstance(manifold.clusters, int | str | None)):
+        raise CriterionError(
+            "A policy cannot hold the 'rows' or the labels of 'clusters' of a Manifold. Give that one in Python: "
+            "Explainer(..., criteria=[Manifold(...)])."
+        )
+    shown = Manifold() if manifold is None else manifold
+    names = ("epsilon", "norm", "clusters", "of", "by", "isolation")
+    lines = ["[manifold]", *_entries({name: getattr(shown, name) for name in names})]
+    return [
+        "",
+        "# Stay close to the data: in the convex hull of the rows of the wanted outcome, enlarged by epsilon (l1, l2, linf).",
+        '# Also: clusters = 3 or "auto"; of = "wanted" or "all"; by = "label" or "prediction"; isolation = 0.1',
+        *(_commented(lines) if manifold is None else lines),
     ]
 
 

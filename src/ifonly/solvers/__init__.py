@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -22,17 +24,22 @@ __all__ = [
     "Status",
     "available_solvers",
     "find_solver",
+    "installed",
     "known_solvers",
 ]
 
 
 class Capability(Enum):
-    """What a backend can take as it is; everything else is lowered before."""
+    """What a backend can take as it is; everything else is lowered before.
+
+    One that `YIELDS` leaves questions to the engine that need no solver at all.
+    """
 
     SQUARES = auto()
     INCUMBENT_EVENTS = auto()
     INTERRUPT = auto()
     START = auto()
+    YIELDS = auto()
 
 
 class Status(Enum):
@@ -138,6 +145,12 @@ def known_solvers() -> dict[str, Backend]:
 def available_solvers() -> list[str]:
     """Return the names of the solvers that can be used here."""
     return [name for name, backend in known_solvers().items() if backend.available()]
+
+
+@cache
+def installed(package: str) -> bool:
+    """Whether a package is there, without importing it; looked up once."""
+    return importlib.util.find_spec(package) is not None
 
 
 def find_solver(name: str) -> Backend:

@@ -21,9 +21,9 @@ class Auto:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What HiGHS can, and squares where SCIP is there."""
+        """What HiGHS can, squares where SCIP is there, and to stand back where no solver is needed."""
         extra = {Capability.SQUARES} if Scip().available() else set()
-        return Highs().capabilities | extra
+        return Highs().capabilities | extra | {Capability.YIELDS}
 
     def available(self) -> bool:
         """HiGHS is always there."""

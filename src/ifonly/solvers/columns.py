@@ -60,6 +60,16 @@ class Block:
         """Number of columns."""
         return len(self.matrix)
 
+    def times(self, factors: FloatArray) -> Block:
+        """Return the block with its rows multiplied; the columns to start with stay shared."""
+        own = factors[self.rows]
+        return self if (own == 1.0).all() else replace(self, matrix=self.matrix * own)
+
+
+def _factors(program: MipArrays) -> FloatArray:
+    """Return what each row of the program was multiplied by when it was frozen, which its blocks have to follow."""
+    return np.append(program.row_factor, np.ones(program.n_rows - program.row_factor.size))
+
 
 def expanded(program: MipArrays, blocks: Sequence[Block]) -> MipArrays:
     """Return the program with every column of the blocks written down, after its own columns."""
@@ -68,7 +78,7 @@ def expanded(program: MipArrays, blocks: Sequence[Block]) -> MipArrays:
     parts = [program.matrix]
     for block in blocks:
         rows = np.append(block.rows, block.one)
-        entries = np.column_stack([block.matrix, np.ones(block.size)])
+        entries = np.column_stack([block.matrix, np.ones(block.size)]) * _factors(program)[rows]
         part = sparse.coo_matrix(entries.T)
         parts.append(sparse.csr_matrix((part.data, (rows[part.row], part.col)), shape=(program.n_rows, block.size)))
     n = sum(block.size for block in blocks)
@@ -100,7 +110,9 @@ class PricedProgram:
     """
 
     def __init__(self, program: MipArrays, blocks: Sequence[Block], *, elastic: bool = True) -> None:
-        self.program, self.blocks = program, tuple(blocks)
+        self.program = program
+        self.factors = _factors(program)
+        self.blocks = tuple(block.times(self.factors) for block in blocks)
         self.highs = _load(program)
         self.cost = program.cost.copy()
         self.n_columns = program.n_columns
@@ -108,7 +120,8 @@ class PricedProgram:
         self._slack = np.empty(0, dtype=np.int32)
         self._penalty = _PENALTY
         self._moved = True
-        self._order: list[tuple[int, IntArray]] = []
+        self._tolerance = _FEASIBILITY
+        self._order: list[tuple[IntArray, IntArray]] = []
         self.used: list[set[int]] = [set() for _ in self.blocks]
         if elastic:
             self._add_slack()
@@ -131,7 +144,8 @@ class PricedProgram:
     def set_row(self, row: int, lower: float, upper: float) -> None:
         """Change the two sides of a row."""
         self._moved = True
-        self.highs.changeRowBounds(int(row), float(lower), float(upper))
+        factor = float(self.factors[row])
+        self.highs.changeRowBounds(int(row), float(lower) * factor, float(upper) * factor)
 
     def _enter(self, k: int, which: IntArray) -> int:
         """Let columns of block `k` into the program; return how many are new."""
@@ -140,7 +154,7 @@ class PricedProgram:
         if not new.size:
             return 0
         self._inside[k][new] = True
-        self._order.append((k, new))
+        self._order.append((np.full(new.size, k), new))
         rows = np.append(block.rows, block.one).astype(np.int32)
         entries = np.column_stack([block.matrix[new], np.ones(new.size)])
         start = (np.arange(new.size) * len(rows)).astype(np.int32)
@@ -216,10 +230,11 @@ class PricedProgram:
 
     def _note(self, values: FloatArray) -> None:
         """Remember the columns that carry weight."""
-        at = self.n_columns + len(self._slack)
-        for k, which in self._order:
-            self.used[k].update(which[values[at : at + len(which)] > 0.0].tolist())
-            at += len(which)
+        weights = values[self.n_columns + len(self._slack) :]
+        blocks, which = (np.concatenate(parts) for parts in zip(*self._order, strict=True))
+        carry = weights > 0.0
+        for k, i in zip(blocks[carry].tolist(), which[carry].tolist(), strict=True):
+            self.used[k].add(i)
 
     def _worst(self, k: int, reduced: FloatArray) -> IntArray:
         """Return the columns of a block with the most negative reduced costs, and remember them."""
@@ -229,8 +244,18 @@ class PricedProgram:
         self.blocks[k].active.extend(int(i) for i in some[~self._inside[k][some]])
         return some
 
+    def _set_tolerance(self, tolerance: float) -> None:
+        if tolerance != self._tolerance:
+            self._tolerance = tolerance
+            self.highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+            self.highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+
     def _run(self) -> bool:
-        """Solve once; say whether there is a point. A solve that ends without a verdict is repeated from scratch."""
+        """Solve once; say whether there is a point.
+
+        A solve that ends without a verdict is repeated from scratch, then with wider tolerances; what an answer breaks
+        by that is seen when it is verified.
+        """
         import highspy  # noqa: PLC0415 - imported only when something is solved
 
         kinds = highspy.HighsModelStatus
@@ -238,7 +263,8 @@ class PricedProgram:
         self.highs.setOptionValue("simplex_strategy", _DUAL if self._moved else _PRIMAL)
         self._moved = False
         ended = None
-        for _ in range(2):
+        for tolerance in (_FEASIBILITY, _FEASIBILITY, 10.0 * _FEASIBILITY, 100.0 * _FEASIBILITY):
+            self._set_tolerance(tolerance)
             self.highs.run()
             ended = self.highs.getModelStatus()
             if ended in (kinds.kOptimal, kinds.kModelEmpty):

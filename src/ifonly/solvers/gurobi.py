@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from ifonly.errors import SolverFailed
 from ifonly.mip import FloatArray, MipArrays
-from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status
+from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, installed
 
 __all__ = ["BACKEND", "Gurobi"]
 
@@ -28,7 +27,7 @@ class Gurobi:
 
     def available(self) -> bool:
         """Whether gurobipy is there; takes no licence."""
-        return importlib.util.find_spec("gurobipy") is not None
+        return installed("gurobipy")
 
     def version(self) -> str:
         """Return gurobipy's version."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import signal
 import threading
 import time
@@ -17,7 +16,7 @@ import numpy as np
 
 from ifonly.errors import SolverFailed
 from ifonly.mip import FloatArray, MipArrays
-from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status
+from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, installed
 
 __all__ = ["BACKEND", "Highs", "write_program"]
 
@@ -30,6 +29,7 @@ _PROOF: dict[str, object] = {
     "mip_heuristic_run_feasibility_jump": False,
 }
 _INTERIOR_FROM = 300
+_DOUBT: dict[str, object] = {"mip_feasibility_tolerance": 1e-7}
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Highs:
 
     def available(self) -> bool:
         """Whether highspy is there."""
-        return importlib.util.find_spec("highspy") is not None
+        return installed("highspy")
 
     def version(self) -> str:
         """Return highspy's version."""
@@ -61,10 +61,17 @@ class Highs:
         if program.n_columns == 0:
             return _solve_empty(program)
         began = time.perf_counter()
+
+        def left() -> Limits:
+            return limits.within(limits.seconds - (time.perf_counter() - began))
+
         answer = self._attempt(program, limits, start, on_incumbent)
         if answer.status is Status.FAILED:  # its presolve may trip over the tight tolerances
-            left = limits.within(limits.seconds - (time.perf_counter() - began))
-            answer = self._attempt(program, left, start, on_incumbent, presolve="off")
+            answer = self._attempt(program, left(), start, on_incumbent, {"presolve": "off"})
+        # "Impossible" is an answer. At tight tolerances the search has pruned a program that has points; ask once more.
+        if answer.status is Status.INFEASIBLE and program.integer.any() and np.isinf(limits.cutoff):
+            again = self._attempt(program, left(), start, on_incumbent, _DOUBT | {"random_seed": limits.seed + 1})
+            return answer if again.values is None else again
         return answer
 
     def _attempt(
@@ -73,10 +80,11 @@ class Highs:
         limits: Limits,
         start: FloatArray | None,
         on_incumbent: IncumbentHook | None,
-        presolve: str = "choose",
+        options: dict[str, object] | None = None,
     ) -> Solution:
         highs = _load(program, limits)
-        highs.setOptionValue("presolve", presolve)
+        for key, value in (options or {}).items():
+            highs.setOptionValue(key, value)
         if start is not None:
             _pass_start(highs, start)
         pool: list[tuple[float, FloatArray]] = []

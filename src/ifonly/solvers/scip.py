@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ifonly.mip import Affine, FloatArray, MipArrays
-from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status
+from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, installed
 
 __all__ = ["BACKEND", "Scip"]
 
@@ -27,7 +26,7 @@ class Scip:
 
     def available(self) -> bool:
         """Whether pyscipopt is there."""
-        return importlib.util.find_spec("pyscipopt") is not None
+        return installed("pyscipopt")
 
     def version(self) -> str:
         """Return PySCIPOpt's version."""

@@ -23,6 +23,7 @@ __all__ = ["solve"]
 _MOST_ROUNDS = 200
 _CONVEX_TOLERANCE = 1e-9
 _LEAST_CUT = 1e-9
+_LEAST_ENTRY = 1e-7
 
 
 def solve(
@@ -191,10 +192,19 @@ def _with_epigraphs(program: MipArrays) -> MipArrays:
     )
 
 
+def _factor(expression: Affine) -> float:
+    """Return a power of two that lifts entries so small that a solver would take them for nothing."""
+    sizes = np.abs(expression.values[expression.values != 0])
+    if not sizes.size or sizes.min() >= _LEAST_ENTRY:
+        return 1.0
+    return float(2.0 ** -np.round(0.5 * np.log2(sizes.min() * sizes.max())))
+
+
 def _add_rows(program: MipArrays, rows: Sequence[tuple[Affine, float]]) -> MipArrays:
     """Return the program with rows ``expression <= limit`` added."""
     if not rows:
         return program
+    rows = [(r * factor, limit * factor) for (r, limit), factor in ((row, _factor(row[0])) for row in rows)]
     sizes = [r.columns.size for r, _ in rows]
     block = sparse.csr_matrix(
         (

@@ -61,7 +61,7 @@ def read_booster(booster: Any, source: Source, classes: tuple[Any, ...]) -> Read
         trees = [_free(t, len(base), scale, layout) for t in model["trees"]]
     inner = replace(source, evaluate=layout.encode, columns=layout.columns)
     form = assemble(inner, trees, base)
-    missing = bool(layout.may_miss & inner.may_miss(True))
+    missing = layout.may_miss & inner.may_miss(True)
     read = partial(Read, form, piecewise_constant=True, accepts_missing=missing)
     loss = model["model_info"]["params"]["loss_function"]["type"]
     if classes:

@@ -69,7 +69,7 @@ def read_booster(booster: Any, source: Source, classes: tuple[Any, ...]) -> Read
     trees = [_tree(t, k % outputs, outputs, source) for k, t in enumerate(model["tree_info"])]
     over = len(trees) / outputs if model["average_output"] and trees else 1.0
     form = assemble(inner, trees, np.zeros(outputs), _at_most, over=over)
-    read = partial(Read, form, piecewise_constant=True, accepts_missing=bool(inner.may_miss(True)))
+    read = partial(Read, form, piecewise_constant=True, accepts_missing=inner.may_miss(True))
     name, *options = str(model.get("objective", "custom")).split()
     given = dict(option.split(":", 1) for option in options if ":" in option)
     if classes:

@@ -15,6 +15,7 @@ from ifonly.models.graphs import Linked, agrees, as_classifier, as_regressor, cl
 from ifonly.models.network import Graph, Signal
 from ifonly.models.readers.onnx_trees import Ensemble, Input, read_ensemble
 from ifonly.models.source import Source
+from ifonly.models.steps import Lift
 from ifonly.schema import Integer
 
 __all__: list[str] = []
@@ -40,7 +41,7 @@ def read_onnx_classifier(adapter: Any, source: Source) -> Read:
     if isinstance(value, Ensemble):
         read = value.classifier(tuple(adapter.classes_.tolist()), source.where)
     else:
-        read = as_classifier(adapter, walk.scores(value), walk.network, source)
+        read = walk.filling(as_classifier(adapter, walk.scores(value), walk.network, source))
     if not hasattr(adapter, "predict_proba"):
         read = replace(read, link="none")
     return agrees(read, adapter, source)
@@ -53,7 +54,8 @@ def read_onnx_regressor(adapter: Any, source: Source) -> Read:
     value = walk.value(walk.graph.output[0].name)
     if isinstance(value, Ensemble):
         return agrees(value.regressor(source.where), adapter, source)
-    return agrees(as_regressor(adapter, walk.scores(value), walk.network, source), adapter, source)
+    read = as_regressor(adapter, walk.scores(value), walk.network, source)
+    return agrees(walk.filling(read), adapter, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +74,19 @@ class _Walk:
         self.adapter, self.where = adapter, source.where
         self.model = onnx.load_from_string(bytes(adapter.model))
         self.graph = self.model.graph
-        self.source = received(adapter, source)
-        self.network = Graph(source.schema)
+        self.received = received(adapter, source)
+        # Trees look at the columns themselves, one by one; all other operations need them affine.
+        trees = any(node.op_type.startswith("TreeEnsemble") for node in self.graph.node)
+        self.lift = Lift.none(source.schema) if trees else Lift.of(self.received)
+        self.source = self.lift.source(self.received)
+        self.network = Graph(self.source.schema)
         self._known: dict[str, Any] = {i.name: _array(i) for i in self.graph.initializer}
         self._maker = {name: node for node in self.graph.node for name in node.output}
         self._feed([i for i in self.graph.input if i.name not in self._known])
+
+    def filling(self, read: Read) -> Read:
+        """Return what was read of a network, with what its transformers fill in."""
+        return self.lift.read(read, self.received)
 
     def _feed(self, inputs: Sequence[Any]) -> None:
         """Give each input its columns: all of them to a single one, else as many as each declares, in order."""

@@ -11,9 +11,10 @@ import numpy as np
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
 from ifonly.models import Form, Link, Read, read_estimator, reads
+from ifonly.models.complete import complete
 from ifonly.models.compose import combine, mean, stack
 from ifonly.models.linear import Linear
-from ifonly.models.outcomes import least, one_score, probabilities, values, votes
+from ifonly.models.outcomes import least, missing_for_all, one_score, probabilities, values, votes
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.source import Column, Source
 from ifonly.schema import Numeric, Schema
@@ -76,7 +77,7 @@ def read_voting_classifier(estimator: Any, source: Source) -> Read:
     classes = labels_of(estimator)
     weights = estimator._weights_not_none
     w = np.ones(len(members)) if weights is None else np.asarray(weights, dtype=np.float64)
-    missing = all(read.accepts_missing for _, read in members)
+    missing = missing_for_all(read for _, read in members)
     steady = all(read.piecewise_constant for _, read in members)
     if estimator.voting == "soft":
         form = mean([probabilities(read, who) for who, read in members], w)
@@ -102,7 +103,7 @@ def read_voting_regressor(estimator: Any, source: Source) -> Read:
     return Read(
         form,
         piecewise_constant=all(read.piecewise_constant for _, read in members),
-        accepts_missing=all(read.accepts_missing for _, read in members),
+        accepts_missing=missing_for_all(read for _, read in members),
     )
 
 
@@ -141,7 +142,7 @@ def average_of_members(estimator: Any, source: Source) -> Read:
     reads_of = []
     for member, columns in zip(estimator.estimators_, estimator.estimators_features_, strict=True):
         reads_of.append((type(member).__name__, read_estimator(member, _chosen(source, columns))))
-    missing = all(read.accepts_missing for _, read in reads_of)
+    missing = missing_for_all(read for _, read in reads_of)
     steady = all(read.piecewise_constant for _, read in reads_of)
     if not hasattr(estimator, "classes_"):
         form = mean([values(read, who) for who, read in reads_of])
@@ -201,7 +202,7 @@ def read_one_vs_rest(estimator: Any, source: Source) -> Read:
         "argmax",
         link if scored else "shares",
         piecewise_constant=all(read.piecewise_constant for read in members),
-        accepts_missing=all(read.accepts_missing for read in members),
+        accepts_missing=missing_for_all(members),
     )
 
 
@@ -209,37 +210,37 @@ def read_one_vs_rest(estimator: Any, source: Source) -> Read:
 @reads("sklearn", "StackingClassifier", "StackingRegressor")
 def read_stacking(estimator: Any, source: Source) -> Read:
     """A linear final estimator over what the members say, and over the data itself when it is passed through."""
-    parts, steady, missing = [], [], []
+    parts, members = [], []
     for (who, read), member, method in zip(
         _members(estimator, source), estimator.estimators_, estimator.stack_method_, strict=True
     ):
         parts.append(response(member, read, method, source, who))
-        steady.append(read.piecewise_constant)
-        missing.append(read.accepts_missing)
+        members.append(read)
     said = stack(parts)
     final, kind = estimator.final_estimator_, type(estimator.final_estimator_).__name__
     seen = _seen_by_final(said.n_outputs, source, estimator.passthrough)
     read = read_estimator(final, seen.within("final estimator"))
-    if not isinstance(read.form, Linear):
+    linear = complete(read.form)  # gaps in data that is passed through are not filled in here
+    if not isinstance(linear, Linear):
         raise UnsupportedModel(
             f"{source.where}{type(estimator).__name__} with final estimator {kind}: only a linear one, such as "
             "LogisticRegression, Ridge or LinearSVC, can be read over the members."
         )
     n = said.n_outputs
-    form = combine(said, read.form.weights[:, :n], read.form.intercept)
+    form = combine(said, linear.weights[:, :n], linear.intercept)
     if estimator.passthrough:
-        own = Linear(source.schema, read.form.weights[:, n:], np.zeros(read.form.n_outputs))
-        eye = np.eye(read.form.n_outputs)
-        both = np.hstack([read.form.weights[:, :n], eye])
-        form = combine(stack([said, own]), both, read.form.intercept)
+        own = Linear(source.schema, linear.weights[:, n:], np.zeros(linear.n_outputs))
+        eye = np.eye(linear.n_outputs)
+        both = np.hstack([linear.weights[:, :n], eye])
+        form = combine(stack([said, own]), both, linear.intercept)
     classes = labels_of(estimator) if read.classes else ()
     through = estimator.passthrough
     return replace(
         read,
         form=form,
         classes=classes,
-        piecewise_constant=all(steady) and not through,
-        accepts_missing=all(missing) and not through,
+        piecewise_constant=all(m.piecewise_constant for m in members) and not through,
+        accepts_missing=frozenset() if through else missing_for_all(members),
     )
 
 

@@ -46,7 +46,7 @@ def read_adaboost(estimator: Any, source: Source) -> Read:
             f"{source.where}AdaBoostClassifier with algorithm='SAMME.R' adds logarithms of probabilities, and newer "
             "scikit-learn has dropped it. Fit it with algorithm='SAMME'."
         )
-    n, missing = int(estimator.n_classes_), bool(source.may_miss(False))
+    n, missing = int(estimator.n_classes_), source.may_miss(False)
     used = list(zip(estimator.estimators_, estimator.estimator_weights_, strict=False))
     total, classes = float(estimator.estimator_weights_.sum()), labels_of(estimator)
     trees = [raw_tree(t.tree_, _votes(t, float(w), estimator.classes_)) for t, w in used]
@@ -137,7 +137,7 @@ def read_isolation(estimator: Any, source: Source) -> Read:
         threshold=mean_path(estimator, float(estimator.offset_)),
         strict=False,
         piecewise_constant=True,
-        accepts_missing=bool(source.may_miss(True)),
+        accepts_missing=source.may_miss(True),
     )
 
 

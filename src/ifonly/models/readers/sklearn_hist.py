@@ -40,13 +40,13 @@ def read_hist_regressor(estimator: Any, source: Source) -> Read:
     )
 
 
-def _form(estimator: Any, source: Source) -> tuple[Trees, bool]:
+def _form(estimator: Any, source: Source) -> tuple[Trees, frozenset[int]]:
     inner = _received(estimator, source)
     k = int(estimator.n_trees_per_iteration_)
     trees = [_tree(predictor, c, k) for stage in estimator._predictors for c, predictor in enumerate(stage)]
     base = np.asarray(estimator._baseline_prediction, dtype=np.float64).reshape(-1)
     form = assemble(inner, trees, base, float64_at_most)
-    return form, bool(inner.may_miss(True))
+    return form, inner.may_miss(True)
 
 
 def _received(estimator: Any, source: Source) -> Source:

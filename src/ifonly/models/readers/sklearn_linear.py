@@ -23,7 +23,8 @@ def linear_classifier(estimator: Any, source: Source, link: Link) -> Read:
     """Return the decision function of a linear classifier: one score for two classes, else one per class."""
     form = linear_form(source, estimator.coef_, estimator.intercept_, type(estimator).__name__)
     rule = "sign" if len(estimator.classes_) == 2 else "argmax"
-    return Read(form, labels_of(estimator), rule, link)  # type: ignore[arg-type]
+    missing = source.may_miss(False)
+    return Read(form, labels_of(estimator), rule, link, accepts_missing=missing)  # type: ignore[arg-type]
 
 
 @reads("sklearn", "LogisticRegression", "LogisticRegressionCV")
@@ -72,7 +73,7 @@ def read_svc(estimator: Any, source: Source) -> Read:
         )
     coefficients = np.asarray(estimator.coef_.todense() if hasattr(estimator.coef_, "todense") else estimator.coef_)
     form = linear_form(source, coefficients, estimator.intercept_, "SVC")
-    return Read(form, labels_of(estimator), "sign", "none")
+    return Read(form, labels_of(estimator), "sign", "none", accepts_missing=source.may_miss(False))
 
 
 @reads(
@@ -90,7 +91,8 @@ def read_regression(estimator: Any, source: Source) -> Read:
             f"{source.where}{type(estimator).__name__} predicts {coefficients.shape[0]} values at once. Fit one model "
             "per output and explain the one you ask about."
         )
-    return Read(linear_form(source, coefficients.reshape(1, -1), estimator.intercept_, type(estimator).__name__))
+    form = linear_form(source, coefficients.reshape(1, -1), estimator.intercept_, type(estimator).__name__)
+    return Read(form, accepts_missing=source.may_miss(False))
 
 
 @reads("sklearn", "SVR")

@@ -13,7 +13,7 @@ from ifonly.models import Form, Read, read_estimator, reads
 from ifonly.models.bends import EXP, EXPM1, SIGMOID, SQUARE, Bend, Broken
 from ifonly.models.compose import combine, mean
 from ifonly.models.curves import Curve, Softmax
-from ifonly.models.outcomes import Bent, Function, least, shares
+from ifonly.models.outcomes import Bent, Function, least, missing_for_all, shares
 from ifonly.models.readers.sklearn_compose import response
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.source import Source
@@ -31,7 +31,7 @@ def read_calibrated(estimator: Any, source: Source) -> Read:
     """
     classes = labels_of(estimator)
     folds = [_Fold(fold, source, classes) for fold in estimator.calibrated_classifiers_]
-    missing = all(f.read.accepts_missing for f in folds)
+    missing = missing_for_all(f.read for f in folds)
     steady = all(f.read.piecewise_constant for f in folds)
     if len(folds) == 1:
         read = folds[0].alone()

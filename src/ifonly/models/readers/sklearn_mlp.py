@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ifonly.errors import UnsupportedModel
-from ifonly.models import Read, reads
-from ifonly.models.network import Graph, Network
+from ifonly.models import Form, Read, reads
+from ifonly.models.network import Graph
 from ifonly.models.source import Source
+from ifonly.models.steps import Lift
 
 __all__: list[str] = []
 
@@ -27,10 +28,10 @@ def read_mlp_classifier(estimator: Any, source: Source) -> Read:
             "MLPClassifier per label and explain the one you ask about."
         )
     classes = tuple(c.item() if isinstance(c, np.generic) else c for c in estimator.classes_)
-    network = _network(estimator, source)
+    network, missing = _network(estimator, source), source.may_miss(False)
     if network.n_outputs == 1:
-        return Read(network, classes, "sign", "sigmoid")
-    return Read(network, classes, "argmax", "softmax")
+        return Read(network, classes, "sign", "sigmoid", accepts_missing=missing)
+    return Read(network, classes, "argmax", "softmax", accepts_missing=missing)
 
 
 @reads("sklearn", "MLPRegressor")
@@ -46,19 +47,21 @@ def read_mlp_regressor(estimator: Any, source: Source) -> Read:
             f"{source.where}MLPRegressor with loss={estimator.loss!r} ends in {estimator.out_activation_!r}, which is "
             "not piecewise linear. The nearest thing that can be read: MLPRegressor(loss='squared_error')."
         )
-    return Read(_network(estimator, source))
+    return Read(_network(estimator, source), accepts_missing=source.may_miss(False))
 
 
-def _network(estimator: Any, source: Source) -> Network:
+def _network(estimator: Any, source: Source) -> Form:
     who = type(estimator).__name__
     if estimator.activation not in ("relu", "identity"):
         raise UnsupportedModel(
             f"{source.where}{who} with activation={estimator.activation!r} has no exact mixed-integer form: it is not "
             f"piecewise linear. The nearest thing that has one: {who}(activation='relu')."
         )
-    graph = Graph(source.schema)
-    signal = graph.input(*source.linear(estimator.coefs_[0].T, estimator.intercepts_[0], who))
+    lift = Lift.of(source)
+    longer = lift.source(source)
+    graph = Graph(longer.schema)
+    signal = graph.input(*longer.linear(estimator.coefs_[0].T, estimator.intercepts_[0], who))
     for weights, intercept in zip(estimator.coefs_[1:], estimator.intercepts_[1:], strict=True):
         hidden = graph.rectify(signal) if estimator.activation == "relu" else signal
         signal = hidden.affine(weights.T, intercept)
-    return graph.network(signal)
+    return lift.around(graph.network(signal))

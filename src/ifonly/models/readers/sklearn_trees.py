@@ -36,10 +36,10 @@ def raw_tree(tree: Any, value: FloatArray, columns: npt.ArrayLike | None = None)
     )
 
 
-def takes_missing(estimator: Any, source: Source) -> bool:
+def takes_missing(estimator: Any, source: Source) -> frozenset[int]:
     """Whether some feature may be missing: the tree itself takes NaN, or the steps before it fill it in."""
     received = source.evaluate(source.base[None, :])
-    return bool(source.may_miss(bool(estimator._support_missing_values(received))))
+    return source.may_miss(bool(estimator._support_missing_values(received)))
 
 
 def _single_output(estimator: Any, source: Source) -> None:
@@ -100,7 +100,7 @@ def _regressor(estimator: Any, members: Any, source: Source) -> Read:
 @reads("sklearn", "GradientBoostingClassifier")
 def read_boosting_classifier(estimator: Any, source: Source) -> Read:
     """Initial score plus learning rate times the trees; a sigmoid or softmax of that."""
-    form, classes, missing = _boosted(estimator, source), labels_of(estimator), bool(source.may_miss(False))
+    form, classes, missing = _boosted(estimator, source), labels_of(estimator), source.may_miss(False)
     if form.n_outputs > 1:
         return Read(form, classes, "argmax", "softmax", piecewise_constant=True, accepts_missing=missing)
     link: Link = "sigmoid"
@@ -134,7 +134,7 @@ def _half_logit(p: float) -> float:
 @reads("sklearn", "GradientBoostingRegressor")
 def read_boosting_regressor(estimator: Any, source: Source) -> Read:
     """Initial value plus learning rate times the trees."""
-    return Read(_boosted(estimator, source), piecewise_constant=True, accepts_missing=bool(source.may_miss(False)))
+    return Read(_boosted(estimator, source), piecewise_constant=True, accepts_missing=source.may_miss(False))
 
 
 def _boosted(estimator: Any, source: Source) -> Trees:

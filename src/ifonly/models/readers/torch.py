@@ -15,6 +15,7 @@ from ifonly.models import Read, reads
 from ifonly.models.graphs import Linked, agrees, as_classifier, as_regressor, clip, combine, joined, received
 from ifonly.models.network import Graph, Signal
 from ifonly.models.source import Source
+from ifonly.models.steps import Lift
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +61,7 @@ def read_module(module: Any, source: Source) -> Read:
 @reads("ifonly", "TorchClassifier")
 def read_torch_classifier(adapter: Any, source: Source) -> Read:
     """The scores in front of the last sigmoid or softmax."""
-    graph, value = _traced(adapter, source)
+    graph, value, finish = _traced(adapter, source)
     probabilities = isinstance(value, Linked) and value.link != "log_softmax"
     if probabilities and adapter.outputs_are == "scores":
         raise UnsupportedModel(
@@ -72,22 +73,24 @@ def read_torch_classifier(adapter: Any, source: Source) -> Read:
             f"{source.where}outputs_are='probabilities', but the module does not end in a sigmoid or softmax. Leave "
             "outputs_are='scores'."
         )
-    return agrees(as_classifier(adapter, value, graph, source), adapter, source)
+    return agrees(finish(as_classifier(adapter, value, graph, source)), adapter, source)
 
 
 @reads("ifonly", "TorchRegressor")
 def read_torch_regressor(adapter: Any, source: Source) -> Read:
     """The output."""
-    graph, value = _traced(adapter, source)
-    return agrees(as_regressor(adapter, value, graph, source), adapter, source)
+    graph, value, finish = _traced(adapter, source)
+    return agrees(finish(as_regressor(adapter, value, graph, source)), adapter, source)
 
 
-def _traced(adapter: Any, source: Source) -> tuple[Graph, Signal | Linked]:
+def _traced(adapter: Any, source: Source) -> tuple[Graph, Signal | Linked, Callable[[Read], Read]]:
     import torch.fx  # noqa: PLC0415 - an optional framework
 
     inner = received(adapter, source)
-    graph = Graph(source.schema)
-    signal = graph.input(*inner.affine(type(adapter.module).__name__))
+    lift = Lift.of(inner)
+    longer = lift.source(inner)
+    graph = Graph(longer.schema)
+    signal = graph.input(*longer.affine(type(adapter.module).__name__))
     with _evaluating(adapter.module):
         try:
             traced = torch.fx.symbolic_trace(adapter.module)
@@ -96,7 +99,7 @@ def _traced(adapter: Any, source: Source) -> tuple[Graph, Signal | Linked]:
                 f"{source.where}{type(adapter.module).__name__} cannot be traced: {error} Its forward must not branch "
                 f"on its input. What can be read: {_LAYERS}, sums and products with constants."
             ) from error
-        return graph, _Walk(traced, graph, source.where).run(signal)
+        return graph, _Walk(traced, graph, source.where).run(signal), lambda read: lift.read(read, inner)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def read_booster(
     if model["gradient_booster"]["name"] == "gblinear":
         form: Form = _linear(model, base, source)
         _confirmed(form, booster, source, None, missing)
-        return _finish(form, objective, classes, source, piecewise=False, missing=False)
+        return _finish(form, objective, classes, source, piecewise=False, missing=frozenset())
     inner = coded(source, _categories(model), unknown_is_missing=False)
     trees = _trees(model, len(base), rounds, source)
     # What a sparse matrix does not store is missing to XGBoost, not zero.
@@ -89,12 +89,12 @@ def read_booster(
         trees = [with_hole(t, value, value, value, after, float32_below) for t in trees]
     form = assemble(inner, trees, base, float32_below, dtype=np.float32)
     _confirmed(form, booster, source, rounds, missing)
-    return _finish(form, objective, classes, source, piecewise=True, missing=bool(inner.may_miss(True)))
+    return _finish(form, objective, classes, source, piecewise=True, missing=inner.may_miss(True))
 
 
 # -- how scores become predictions ----------------------------------------------------------------------------------
 def _finish(
-    form: Form, objective: str, classes: tuple[Any, ...], source: Source, *, piecewise: bool, missing: bool
+    form: Form, objective: str, classes: tuple[Any, ...], source: Source, *, piecewise: bool, missing: frozenset[int]
 ) -> Read:
     read = partial(Read, form, piecewise_constant=piecewise, accepts_missing=missing)
     if not classes:

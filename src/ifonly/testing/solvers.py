@@ -1,37 +1,19 @@
-"""The conformance kit for extensions: known answers for a solver, twins for a criterion.
-
-Each check raises `AssertionError` with a sentence on what differs; none needs pytest.
-"""
+"""The kit's part for solvers: problems whose answers are known."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ifonly.criteria import Criterion, Query
 from ifonly.mip import Affine, Convex, FloatArray, Mip, MipArrays, Square
-from ifonly.problem import Problem, Statement
-from ifonly.schema import Numeric
 from ifonly.solvers import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.tangents import solve
+from ifonly.testing.claims import TOLERANCE, require
 
-if TYPE_CHECKING:
-    from ifonly.explain import Explainer
-
-__all__ = ["check_criterion", "check_solver"]
-
-_TOLERANCE = 1e-6
+__all__ = ["check_solver"]
 
 
-def _require(condition: object, sentence: str) -> None:
-    if not condition:
-        raise AssertionError(sentence)
-
-
-# -- solvers ----------------------------------------------------------------------------------------------------------
 def check_solver(backend: Backend) -> None:
     """Check a solver backend against problems whose answers are known.
 
@@ -45,8 +27,8 @@ def check_solver(backend: Backend) -> None:
     >>> from ifonly.solvers import find_solver
     >>> check_solver(find_solver("highs"))
     """
-    _require(backend.available(), f"{backend.label} is not available here")
-    _require(backend.version(), f"{backend.label} is available but has no version")
+    require(backend.available(), f"{backend.label} is not available here")
+    require(backend.version(), f"{backend.label} is available but has no version")
     for check in _SOLVER_CHECKS:
         try:
             check(backend)
@@ -57,16 +39,16 @@ def check_solver(backend: Backend) -> None:
 
 def _expect(answer: Solution, program: MipArrays, objective: float, values: FloatArray | None = None) -> None:
     """The answer is optimal, is a point of the program, costs `objective` and carries a bound that proves it."""
-    _require(answer.status is Status.OPTIMAL, f"expected an optimal answer, got {answer.status}")
-    _require(answer.values is not None, "an optimal answer has no point")
+    require(answer.status is Status.OPTIMAL, f"expected an optimal answer, got {answer.status}")
+    require(answer.values is not None, "an optimal answer has no point")
     assert answer.values is not None
-    _require(program.violation(answer.values) <= _TOLERANCE, "the point breaks a row, a bound or integrality")
-    _require(abs(answer.objective - objective) <= _TOLERANCE, f"expected {objective}, got {answer.objective}")
-    _require(answer.bound <= answer.objective + 1e-12, "the bound lies above the objective")
-    _require(answer.objective - answer.bound <= 2e-6 * max(1.0, abs(objective)), "the bound proves too little")
+    require(program.violation(answer.values) <= TOLERANCE, "the point breaks a row, a bound or integrality")
+    require(abs(answer.objective - objective) <= TOLERANCE, f"expected {objective}, got {answer.objective}")
+    require(answer.bound <= answer.objective + 1e-12, "the bound lies above the objective")
+    require(answer.objective - answer.bound <= 2e-6 * max(1.0, abs(objective)), "the bound proves too little")
     if values is not None:
         far = float(np.max(np.abs(answer.values - values)))
-        _require(far <= 1e-5, f"expected the point {values.tolist()}, got {answer.values.tolist()}")
+        require(far <= 1e-5, f"expected the point {values.tolist()}, got {answer.values.tolist()}")
 
 
 def _linear_program(offset: float = 0.0, *, integer: bool = False) -> MipArrays:
@@ -121,7 +103,7 @@ def _solves_without_columns(backend: Backend) -> None:
     _expect(backend.solve(mip.arrays(), Limits()), mip.arrays(), 3.0)
     mip.row(Affine(constant=1.0), upper=0.0)
     answer = backend.solve(mip.arrays(), Limits())
-    _require(answer.status is Status.INFEASIBLE, f"1 <= 0 is impossible, got {answer.status}")
+    require(answer.status is Status.INFEASIBLE, f"1 <= 0 is impossible, got {answer.status}")
 
 
 def _proves_infeasibility(backend: Backend) -> None:
@@ -132,16 +114,16 @@ def _proves_infeasibility(backend: Backend) -> None:
     by_integrality.row(by_integrality.column(0.0, 3.0, integer=True) * 2.0, 3.0, 3.0)
     for program in (by_rows.arrays(), by_integrality.arrays()):
         answer = backend.solve(program, Limits())
-        _require(answer.status is Status.INFEASIBLE, f"expected infeasible, got {answer.status}")
-        _require(answer.values is None, "an infeasible program has a point")
-        _require(answer.bound == np.inf, "an infeasible program has a finite bound")
+        require(answer.status is Status.INFEASIBLE, f"expected infeasible, got {answer.status}")
+        require(answer.values is None, "an infeasible program has a point")
+        require(answer.bound == np.inf, "an infeasible program has a finite bound")
 
 
 def _claims_nothing_about_an_unbounded_program(backend: Backend) -> None:
     mip = Mip()
     mip.minimise(mip.column(-np.inf, 0.0))
     answer = backend.solve(mip.arrays(), Limits())
-    _require(
+    require(
         answer.status not in (Status.OPTIMAL, Status.INFEASIBLE),
         f"no optimum and no proof exist, got {answer.status}",
     )
@@ -151,7 +133,7 @@ def _keeps_the_cutoff(backend: Backend) -> None:
     program = _linear_program(100.0, integer=True)
     _expect(backend.solve(program, Limits(cutoff=125.0)), program, 119.0)
     answer = backend.solve(program, Limits(cutoff=118.5))
-    _require(answer.status is Status.INFEASIBLE, f"nothing costs at most 118.5, got {answer.status}")
+    require(answer.status is Status.INFEASIBLE, f"nothing costs at most 118.5, got {answer.status}")
     relaxed = _linear_program(100.0)
     answer = backend.solve(relaxed, Limits(cutoff=110.0))
     if answer.status is not Status.INFEASIBLE:  # a linear program may ignore it, but must not lie
@@ -185,12 +167,12 @@ def _stops_when_time_is_up(backend: Backend) -> None:
         answer = backend.solve(program, Limits(seconds=0.0))
         if program.integer.any():
             timely = answer.status in (Status.OUT_OF_TIME, Status.FEASIBLE)
-            _require(timely, f"no time, yet the status is {answer.status}")
+            require(timely, f"no time, yet the status is {answer.status}")
         if answer.values is not None:
-            _require(program.violation(answer.values) <= _TOLERANCE, "the point breaks a row, a bound or integrality")
+            require(program.violation(answer.values) <= TOLERANCE, "the point breaks a row, a bound or integrality")
         if answer.status is not Status.OPTIMAL and not program.integer.any():
             least = backend.solve(program, Limits()).objective
-            _require(answer.bound <= least + _TOLERANCE, f"out of time, yet {answer.bound} is claimed as a bound")
+            require(answer.bound <= least + TOLERANCE, f"out of time, yet {answer.bound} is claimed as a bound")
 
 
 def _takes_a_start(backend: Backend) -> None:
@@ -212,21 +194,21 @@ def _tells_of_incumbents(backend: Backend) -> None:
     )
     _expect(answer, program, -23.0)
     for objective, bound, values in heard:
-        _require(program.violation(values) <= _TOLERANCE, "an incumbent breaks a row, a bound or integrality")
-        _require(abs(program.objective(values) - objective) <= _TOLERANCE, "an incumbent's cost is not its own")
-        _require(bound <= objective + _TOLERANCE, "the bound lies above an incumbent")
-    _require(len(answer.pool) >= len(heard), "incumbents are missing from the pool")
+        require(program.violation(values) <= TOLERANCE, "an incumbent breaks a row, a bound or integrality")
+        require(abs(program.objective(values) - objective) <= TOLERANCE, "an incumbent's cost is not its own")
+        require(bound <= objective + TOLERANCE, "the bound lies above an incumbent")
+    require(len(answer.pool) >= len(heard), "incumbents are missing from the pool")
 
 
 def _leaves_the_program_alone(backend: Backend) -> None:
     program, same = _linear_program(integer=True), _linear_program(integer=True)
     first, second = (backend.solve(program, Limits(seed=3)) for _ in range(2))
     for name in ("cost", "row_lower", "row_upper", "lower", "upper", "integer"):
-        _require(np.array_equal(getattr(program, name), getattr(same, name)), f"{name} was changed")
-    _require(np.array_equal(program.matrix.toarray(), same.matrix.toarray()), "the matrix was changed")
+        require(np.array_equal(getattr(program, name), getattr(same, name)), f"{name} was changed")
+    require(np.array_equal(program.matrix.toarray(), same.matrix.toarray()), "the matrix was changed")
     assert first.values is not None
     assert second.values is not None
-    _require(np.array_equal(first.values, second.values), "the same program gave two answers")
+    require(np.array_equal(first.values, second.values), "the same program gave two answers")
 
 
 def _lowers_squares(backend: Backend) -> None:
@@ -242,10 +224,10 @@ def _lowers_squares(backend: Backend) -> None:
         mip.minimise_square(Square(y + 1.25, 2.0))
         program = mip.arrays()
         answer = solve(program, backend, Limits(gap=1e-7))
-        _require(answer.status is Status.OPTIMAL, f"expected an optimal answer, got {answer.status}")
+        require(answer.status is Status.OPTIMAL, f"expected an optimal answer, got {answer.status}")
         assert answer.values is not None
-        _require(abs(answer.objective - objective) <= _TOLERANCE, f"expected {objective}, got {answer.objective}")
-        _require(float(np.max(np.abs(answer.values - point))) <= 1e-3, f"expected {point.tolist()}")
+        require(abs(answer.objective - objective) <= TOLERANCE, f"expected {objective}, got {answer.objective}")
+        require(float(np.max(np.abs(answer.values - point))) <= 1e-3, f"expected {point.tolist()}")
 
 
 def _lowers_convex_rows(backend: Backend) -> None:
@@ -255,8 +237,8 @@ def _lowers_convex_rows(backend: Backend) -> None:
     mip.convex(Convex((x,), lambda d: float(np.exp(-d[0]) - 0.1), lambda d: -np.exp(-d)))
     mip.minimise(x)
     answer = solve(mip.arrays(), backend, Limits(gap=1e-9))
-    _require(answer.status is Status.OPTIMAL, f"expected an optimal answer, got {answer.status}")
-    _require(abs(answer.objective - np.log(10.0)) <= 1e-6, f"expected log 10, got {answer.objective}")
+    require(answer.status is Status.OPTIMAL, f"expected an optimal answer, got {answer.status}")
+    require(abs(answer.objective - np.log(10.0)) <= 1e-6, f"expected log 10, got {answer.objective}")
 
 
 _SOLVER_CHECKS: tuple[Callable[[Backend], None], ...] = (
@@ -275,81 +257,3 @@ _SOLVER_CHECKS: tuple[Callable[[Backend], None], ...] = (
     _lowers_squares,
     _lowers_convex_rows,
 )
-
-
-# -- criteria ---------------------------------------------------------------------------------------------------------
-def check_criterion(
-    criterion: Criterion, explainer: Explainer, row: Any, *, want: Any = None, points: int = 20, seed: int = 0
-) -> None:
-    """Check that a criterion says the same to the optimiser and to NumPy.
-
-    At random rows of the schema's box, the program with its variables pinned to the row must be feasible exactly when
-    every demand `holds`, and must cost exactly what the criterion measures.
-
-    Parameters
-    ----------
-    criterion
-        The criterion, as a user would write it.
-    explainer, row, want
-        A question to ask it in.
-    points
-        How many rows to look at.
-    seed
-        Seed of their choice.
-    """
-    asked = explainer.problem(row, want=want).statement.query
-    criterion.check(asked)
-    demands = tuple(criterion.demands(asked))
-    model = explainer.model.read.form
-    statement = Statement(asked, demands, (criterion,), model)
-    box, met = statement.box(), 0
-    for u in _rows_near(asked, points, np.random.default_rng(seed)):
-        holds = all(bool(d.holds(asked, u[None, :])[0]) for d in demands)
-        met += holds
-        if not bool(box.contains(u[None, :], 1e-9)[0]):
-            _require(not holds, f"the box excludes a row that every demand allows: {u.tolist()}")
-            continue
-        problem = _pinned(statement, u)
-        answer = solve(problem.arrays(), explainer.backend, Limits(gap=1e-7))
-        feasible = answer.values is not None
-        _require(feasible == holds, f"NumPy says {holds}, the optimiser {feasible} about {u.tolist()}")
-        if feasible:
-            twin = float(statement.objective(u[None, :])[0])
-            close = abs(answer.objective - twin) <= _TOLERANCE * max(1.0, abs(twin))
-            _require(close, f"NumPy says it costs {twin}, the optimiser {answer.objective}: {u.tolist()}")
-    _require(met or not demands, "no row meets the demands, so nothing was compared; try more points")
-
-
-def _rows_near(query: Query, n: int, rng: np.random.Generator) -> list[FloatArray]:
-    """Return the factual with a few features changed at random, more from row to row."""
-    schema, out = query.schema, [query.factual.copy()]
-    for k in range(n):
-        u = query.factual.copy()
-        for j in rng.choice(len(schema), size=min(len(schema), 1 + k % len(schema)), replace=False):
-            feature = schema.features[int(j)]
-            if isinstance(feature, Numeric):
-                u[schema.starts[int(j)]] = feature.snap(float(rng.uniform(feature.lower, feature.upper)))
-            else:
-                u[schema.slice(int(j))] = np.eye(feature.width)[int(rng.integers(feature.width))]
-        out.append(u)
-    return out
-
-
-def _pinned(statement: Statement, u: FloatArray) -> Problem:
-    """Return the whole program with rows that pin every variable to `u`."""
-    schema = statement.query.schema
-    numeric = frozenset(j for j, f in enumerate(schema.features) if isinstance(f, Numeric))
-    problem = Problem(replace(statement, margin=0.0), statement.box(), extra_raw=numeric)
-    problem.touch(frozenset(range(len(schema))))  # the pins move features that the model may not look at
-    for demand in statement.demands:
-        demand.apply(problem)
-    for criterion in statement.criteria:
-        criterion.add_cost(problem)
-    for j in range(len(schema)):
-        part = u[schema.slice(j)]
-        if j in numeric:
-            problem.mip.row(problem.x.raw(j), float(part[0]) - 1e-9, float(part[0]) + 1e-9)
-        else:
-            problem.mip.row(problem.x.level_in(j, part > 0.5), 1.0, 1.0)
-    problem.minimise(statement.costs())
-    return problem

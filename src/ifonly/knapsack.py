@@ -1,0 +1,316 @@
+"""The cheapest moves that gain enough: a knapsack with a choice per feature and at most so many choices, solved exactly.
+
+Each feature stays, at no cost and no gain, or makes one of its moves: a `Jump` (another level) or a `Slide` (a number, as
+far as it takes). Wanted is
+
+    min sum of costs   such that   sum of gains >= need   and   at most K features move.
+
+Branch and bound with the Lagrangian bound of the one coupling row (Sinha and Zoltners 1979, with the count beside it):
+
+    L(lambda) = lambda * need + sum over features of min(0, cost - lambda * gain), the K least of them,
+
+a concave function of one number whose top is found exactly by intersecting the two lines around it. The choice on the
+right of the top gains enough, so every node also gives an answer: what it gains too much is taken back where that saves
+most.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, floor, inf
+from typing import NamedTuple
+
+__all__ = ["UNFINISHED", "Answer", "Jump", "Slide", "Unfinished", "cheapest_moves"]
+
+_MOST_NODES = 4000
+_MOST_LINES = 60
+_DUST = 1e-12
+
+
+class Jump(NamedTuple):
+    """To another level: gains `gain` and costs `cost`."""
+
+    gain: float
+    cost: float
+
+
+class Slide(NamedTuple):
+    """By ``d`` up to `reach`, in whole `step`s if there is one: gains ``rate * d``, costs ``price + fee * d``."""
+
+    rate: float
+    fee: float
+    price: float
+    reach: float
+    step: float | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What each feature does, by position: which of its jumps, or how far it slides; and the bound that is proven.
+
+    `better` are the answers met on the way, each cheaper than the one before.
+    """
+
+    moves: dict[int, float]
+    cost: float
+    bound: float
+    better: Sequence[dict[int, float]] = ()
+
+
+class Unfinished:
+    """The search gave up: too many nodes, or out of time."""
+
+
+UNFINISHED = Unfinished()
+
+
+class _Point(NamedTuple):
+    """One end of what a feature can do: its gain and cost there, and the move (None: it stays)."""
+
+    gain: float
+    cost: float
+    move: float | None
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What one feature may still do at a node: some jumps, or a slide between `low` and `high`; `must` says that it moves."""
+
+    jumps: tuple[int, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    must: bool = False
+
+
+_Choices = tuple[_Choice, ...]
+
+
+_STAY = _Point(0.0, 0.0, None)
+_Table = Sequence[tuple[bool, Sequence[_Point]]]
+
+
+class _Picked(NamedTuple):
+    """A point per feature, its total gain and cost."""
+
+    gain: float
+    cost: float
+    points: Sequence[_Point]
+
+
+def cheapest_moves(
+    features: Sequence[Sequence[Jump] | Slide],
+    need: float,
+    most: int | None = None,
+    *,
+    gap: float = 1e-6,
+    cutoff: float = inf,
+    deadline: float = inf,
+) -> Answer | Unfinished | None:
+    """Return the cheapest moves, None when nothing below the cut-off gains enough, or `UNFINISHED` when it gives up.
+
+    Parameters
+    ----------
+    features
+        Per feature: its jumps, or its slide. Costs and gains are not negative.
+    need
+        What must be gained.
+    most
+        How many features may move.
+    gap
+        How much below the best known an answer must be to be worth finding, relative to at least 1.
+    cutoff
+        Answers that cost more are of no interest.
+    deadline
+        When to give up, by `time.perf_counter`.
+    """
+    return _Search(features, need, len(features) if most is None else most, gap, cutoff, deadline).run()
+
+
+class _Search:
+    """One branch and bound."""
+
+    def __init__(
+        self,
+        features: Sequence[Sequence[Jump] | Slide],
+        need: float,
+        most: int,
+        gap: float,
+        cutoff: float,
+        deadline: float,
+    ) -> None:
+        self.features, self.need, self.most = features, need, most
+        self.gap, self.deadline = gap, deadline
+        self.value = cutoff
+        self.best: dict[int, float] | None = None
+        self.found: list[dict[int, float]] = []
+
+    @property
+    def budget(self) -> float:
+        """What a node must stay below to be of interest."""
+        return self.value - 0.5 * self.gap * max(1.0, abs(self.value)) if self.value < inf else inf
+
+    def run(self) -> Answer | Unfinished | None:
+        """Search, least bound first."""
+        heap = [(-inf, 0, tuple(self._whole(feature) for feature in self.features))]
+        settled, nodes = inf, 0
+        while heap and heap[0][0] < self.budget:
+            if nodes >= _MOST_NODES or time.perf_counter() > self.deadline:
+                return UNFINISHED
+            choices = heapq.heappop(heap)[2]
+            nodes += 1
+            bound, fork = self._bound(choices)
+            if fork is None:
+                settled = min(settled, bound)
+            elif bound < self.budget:
+                for side, part in enumerate(self._split(choices, fork)):
+                    heapq.heappush(heap, (bound, 2 * nodes + side, part))
+        if settled < self.budget - _DUST * max(1.0, abs(self.value)):
+            return UNFINISHED  # rounding kept a settled node from delivering what its bound promised
+        return None if self.best is None else Answer(self.best, self.value, min(self.value, self.budget), self.found)
+
+    # -- what a feature can do ----------------------------------------------------------------------------------
+    @staticmethod
+    def _whole(feature: Sequence[Jump] | Slide) -> _Choice:
+        if isinstance(feature, Slide):
+            return _Choice(high=feature.reach)
+        return _Choice(jumps=tuple(sorted(range(len(feature)), key=lambda i: feature[i].gain)))
+
+    def _points(self, j: int, choice: _Choice) -> list[_Point]:
+        feature = self.features[j]
+        if isinstance(feature, Slide):
+            ends = (choice.low, choice.high) if choice.must and choice.low < choice.high else (choice.high,)
+            return [_Point(feature.rate * d, feature.price + feature.fee * d, d) for d in ends if d > 0 or choice.must]
+        return [_Point(feature[i].gain, feature[i].cost, float(i)) for i in choice.jumps]
+
+    # -- bounding -----------------------------------------------------------------------------------------------
+    def _bound(self, choices: _Choices) -> tuple[float, tuple[int, float] | None]:
+        """Return the node's bound, and where to branch: a feature and its fractional move; None when it is settled."""
+        table = [(choice.must, self._points(j, choice)) for j, choice in enumerate(choices)]
+        left, right = self._pick(table, 0.0), self._pick(table, inf)
+        if left is None or right is None or right.gain < self.need - _DUST * max(1.0, abs(self.need)):
+            return inf, None
+        if left.gain >= self.need:
+            self._offer(left)
+            return left.cost, None
+        top = left.cost
+        for _ in range(_MOST_LINES):
+            if right.gain <= left.gain:
+                break
+            slope = (right.cost - left.cost) / (right.gain - left.gain)
+            middle = self._pick(table, slope)
+            assert middle is not None
+            top = max(top, middle.cost + slope * (self.need - middle.gain))
+            if middle.cost - slope * middle.gain >= left.cost - slope * left.gain - _DUST * max(1.0, abs(top)):
+                break
+            if middle.gain >= self.need:
+                right = middle
+            else:
+                left = middle
+        self._offer(right)
+        return top, self._fork(choices, left, right)
+
+    def _pick(self, table: _Table, price: float) -> _Picked | None:
+        """Return the choice that is best when a unit of gain is paid `price` (infinite: only gains count)."""
+        charged, paid = (0.0, 1.0) if price == inf else (1.0, price)
+        chosen: list[_Point] = []
+        moved: list[tuple[float, float, int]] = []
+        room = self.most
+        for j, (must, points) in enumerate(table):
+            best, worth = _STAY, inf
+            for point in points:
+                value = charged * point[1] - paid * point[0]
+                if value < worth or (value == worth and (point[0], -point[1]) > (best[0], -best[1])):
+                    best, worth = point, value
+            if must:
+                room -= 1
+            elif worth < 0.0 or (worth == 0.0 and best[0] > 0.0):
+                moved.append((worth, -best[0], j))
+            else:
+                best = _STAY
+            chosen.append(best)
+        if room < 0:
+            return None
+        if len(moved) > room:
+            moved.sort()
+            for _, _, j in moved[room:]:
+                chosen[j] = _STAY
+        gain = cost = 0.0
+        for point in chosen:
+            gain += point[0]
+            cost += point[1]
+        return _Picked(gain, cost, chosen)
+
+    # -- branching ----------------------------------------------------------------------------------------------
+    def _fork(self, choices: _Choices, left: _Picked, right: _Picked) -> tuple[int, float] | None:
+        """Return the feature that the two choices differ in most and its share of the way, unless any mix will do."""
+        share = (self.need - left.gain) / (right.gain - left.gain) if right.gain > left.gain else 1.0
+        best, where = -1.0, None
+        for j, (a, b) in enumerate(zip(left.points, right.points, strict=True)):
+            feature, choice = self.features[j], choices[j]
+            if a.move == b.move or (choice.must and isinstance(feature, Slide) and feature.step is None):
+                continue
+            if abs(a.gain - b.gain) > best:
+                best = abs(a.gain - b.gain)
+                where = (j, (1.0 - share) * (a.move or 0.0) + share * (b.move or 0.0))
+        return where
+
+    def _split(self, choices: _Choices, fork: tuple[int, float]) -> tuple[_Choices, _Choices]:
+        """Return two nodes: the feature stays or moves; if it must move: little or far."""
+        j, at = fork
+        choice, feature = choices[j], self.features[j]
+        if not choice.must:
+            low = (feature.step or 0.0) if isinstance(feature, Slide) else 0.0
+            parts = _Choice(), replace(choice, must=True, low=low)
+        elif isinstance(feature, Slide):
+            assert feature.step is not None
+            below = min(
+                max(floor(at / feature.step), ceil(choice.low / feature.step)), round(choice.high / feature.step) - 1
+            )
+            parts = replace(choice, high=below * feature.step), replace(choice, low=(below + 1) * feature.step)
+        else:
+            half = len(choice.jumps) // 2
+            parts = replace(choice, jumps=choice.jumps[:half]), replace(choice, jumps=choice.jumps[half:])
+        first, second = ((*choices[:j], part, *choices[j + 1 :]) for part in parts)
+        return first, second
+
+    # -- answers ------------------------------------------------------------------------------------------------
+    def _offer(self, picked: _Picked) -> None:
+        """Keep what a choice amounts to, with and without leaving out what it gains too much, if it is the cheapest."""
+        moves = {j: point.move for j, point in enumerate(picked.points) if point.move is not None}
+        spare = picked.gain - self.need
+        self._keep(self._taken_back(dict(moves), spare))
+        for _, j in sorted((-picked.points[j].cost, j) for j in moves):
+            if picked.points[j].gain <= spare:
+                spare -= picked.points[j].gain
+                del moves[j]
+        self._keep(self._taken_back(moves, spare))
+
+    def _taken_back(self, moves: dict[int, float], spare: float) -> dict[int, float]:
+        """Shorten slides by what is gained too much, the dearest gain first."""
+        slides = [(f.fee / f.rate, j) for j in moves if isinstance(f := self.features[j], Slide)]
+        for _, j in sorted(slides, reverse=True):
+            feature = self.features[j]
+            assert isinstance(feature, Slide)
+            back = spare / feature.rate
+            if feature.step is not None:
+                back = floor(back / feature.step) * feature.step
+            back = min(back, moves[j] - (feature.step or 0.0))
+            if back > 0.0:
+                spare -= back * feature.rate
+                moves[j] -= back
+        return moves
+
+    def _keep(self, moves: dict[int, float]) -> None:
+        cost = sum(self._cost(j, move) for j, move in moves.items())
+        if cost < self.value:
+            self.value, self.best = cost, moves
+            self.found.append(moves)
+
+    def _cost(self, j: int, move: float) -> float:
+        feature = self.features[j]
+        if isinstance(feature, Slide):
+            return feature.price + feature.fee * move
+        return feature[int(move)].cost
