@@ -101,7 +101,8 @@ def test_a_category_with_two_levels_is_no_code() -> None:
 @pytest.mark.parametrize("limit", [0.1, 0.37, 1 / 3, 0.9])
 def test_thresholds_are_moved_to_the_last_float(limit: float) -> None:
     cut = remote._last_below(limit, 1 / 771.0, -0.002, (0.0, 771.0))
-    above = float(np.nextafter(cut, np.inf))
+    above = float(np.nextafter(np.float32(cut), np.float32(np.inf), dtype=np.float32))
+    assert cut == np.float32(cut)
     scaled = [float(np.float32(x * (1 / 771.0) - 0.002)) for x in (cut, above)]
     assert scaled[0] <= limit < scaled[1]
 

@@ -2,7 +2,9 @@
 
 Peers see rows as numbers and one 0/1 column per level, so each model is restated on these columns: scaling and the
 dropped levels become its first step. Treecf and OCEAN read the trees of a forest, so its thresholds are moved to
-raw units, exactly: to the last number that the scaled threshold, compared as a 32-bit float, lets pass.
+raw units: to the last 32-bit number that the scaled threshold lets pass. Both know that scikit-learn compares 32-bit
+numbers, so a changed number of theirs is moved to the nearest one (by less than one part in ten million), where the
+moved threshold and the scaled one agree.
 """
 
 from __future__ import annotations
@@ -30,7 +32,6 @@ KINDS = {"lr": "linear", "svm": "linear", "cart": "tree", "rf": "forest", "gbm":
 _OPENING, _GRACE = 600.0, 30.0
 _CHECKED, _AGREEMENT = 200, 0.995
 _READ_TREES = ("treecf", "oceanpy")
-_ROOM = 1e-5
 
 
 class Remote:
@@ -108,7 +109,10 @@ class Remote:
         if reply["row"] is None:
             late = reply["seconds"] >= 0.95 * seconds
             return Reply("out of time" if late else "none found", reply["seconds"], proven=reply["proven"])
-        rows = coded(np.array([reply["row"], *reply["more"]]), data.encoding)
+        found = np.array([reply["row"], *reply["more"]])
+        if self.method in _READ_TREES:
+            found = np.where(found == row, row, found.astype(np.float32))
+        rows = coded(found, data.encoding)
         return Reply("found", reply["seconds"], rows, proven=reply["proven"])
 
     def close(self) -> None:
@@ -195,16 +199,14 @@ def raw_forest(source: Fitted) -> Any:
 
 
 def _last_below(limit: float, scale: float, shift: float, reach: tuple[float, float]) -> float:
-    """Return the largest number x with ``float32(x * scale + shift) <= limit``, by bisection around the plain inverse."""
+    """Return the largest 32-bit number x with ``float32(x * scale + shift) <= limit``."""
 
-    def below(x: float) -> bool:
-        return float(np.float32(x * scale + shift)) <= limit
+    def below(x: np.float32) -> bool:
+        return float(np.float32(float(x) * scale + shift)) <= limit
 
-    guess = float(np.clip((limit - shift) / scale, *reach))
-    room = _ROOM * max(abs(guess), reach[1] - reach[0])
-    low, high = guess - room, guess + room
-    assert below(low), "the bracket must hold the threshold"
-    assert not below(high), "the bracket must hold the threshold"
-    while low < (middle := low + (high - low) / 2.0) < high:
-        low, high = (middle, high) if below(middle) else (low, middle)
-    return low
+    guess = np.float32(np.clip((limit - shift) / scale, *reach))
+    while not below(guess):
+        guess = np.nextafter(guess, np.float32(-np.inf), dtype=np.float32)
+    while below(above := np.nextafter(guess, np.float32(np.inf), dtype=np.float32)):
+        guess = above
+    return float(guess)

@@ -60,7 +60,7 @@ def combined(cells: pd.DataFrame, n: int) -> pd.DataFrame:
 def _best(block: pd.DataFrame, name: str) -> float:
     """Return the best figure of a block among methods that gave valid answers here."""
     own = block[(block["source"] == "here") & (block["validity"] > 0)]
-    return float(own[name].round(2).max()) if len(own) and own[name].notna().any() else np.nan
+    return float(own[name].round(2).max()) if own[name].notna().sum() > 1 else np.nan
 
 
 def _shown(line: Mapping[Hashable, Any], name: str, best: float, bold: str) -> str:

@@ -23,6 +23,8 @@ class Nice:
         self.numbers = [j for j in range(len(fields)) if j not in self.categories]
         self.frozen = [j for j, f in enumerate(fields) if f.name in task.options.get("frozen", ())]
         self.rows, self.y = self.encoding.codes(task.X), np.asarray(task.y)
+        # It starts from a row of the wanted class that the model gets right.
+        self.starts = (self.y == self.want) & (np.asarray(self.predict(task.X)) == self.want)
         self.explainer = None if self.frozen else self._open(slice(None))
 
     def _open(self, which: Any) -> NICE:
@@ -50,7 +52,7 @@ class Nice:
         explainer = self.explainer
         if explainer is None:
             same = (self.rows[:, self.frozen] == codes[0, self.frozen]).all(axis=1)
-            if not (same & (self.y == self.want)).any():
+            if not (same & self.starts).any():
                 return Answer(None, status="none found")
             explainer = self._open(same)
         found = explainer.explain(codes, target_class=[self.want])
