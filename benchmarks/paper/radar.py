@@ -65,7 +65,8 @@ def draw(cells: pd.DataFrame, data: str, model: str, n: int) -> Any:
             linestyle="-" if own else "--",
             label=method,
         )
-    axes.set_xticks(angles, [HEADS[m] for m in names])
+    axes.set_xticks(angles, [HEADS[m].replace(" ", "\n") for m in names])
+    axes.tick_params(axis="x", pad=14)
     axes.set_ylim(0.0, 1.02)
     axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["", "0.5", "", "1"])
     axes.set_title(f"{data}, {model}: {n} answer{'s' * (n > 1)}", pad=18)
@@ -78,5 +79,5 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
     for path in paths:
-        figure.savefig(path, dpi=110)
+        figure.savefig(path, dpi=110, bbox_inches="tight")
     return paths

@@ -74,14 +74,16 @@ def evaluate(frame: pd.DataFrame, throughput: pd.DataFrame | None = None, by: st
     bars += [_faster(run, p, "leafbigm", 50) for p in ("german-rf-100x5", "german-gbm-100x3")]
     bars += [_shares(run, [p], "proven") for p in ("german-rf-100x5", "german-gbm-100x3")]
     bars += [_shares(run, _GERMAN, column) for column in ("proven", "valid")]
-    bars += [_against_treecf(run, 0.5, 4, bare=bare) for bare in (False, True)]
+    # What the model's own predict takes was measured by the clock, so it can only be taken off clock times.
+    bare = by == "seconds"
+    bars += [_against_treecf(run, 0.5, 4, bare=b) for b in (False, True)[: 1 + bare]]
     bars += [_against_treecf(run, 0.9, len(_GERMAN))]
     bars += [_faster(run, p, "oceanpy", 10) for p in _LARGER]
     bars += [_shares(run, ["breast-rf-50x5"], "proven")]
     bars += [_shares(run, [p], "proven", 0.9) for p in ("heloc-rf-100x5", "heloc-xgboost-100x4")]
     for problem, limit in _LIMITS.items():
         bars += [_under(run, problem, limit), _shares(run, [problem], "proven")]
-        if limit <= _QUICK:
+        if bare and limit <= _QUICK:
             bars += [_under(run, problem, limit, bare=True)]
     bars += list(_batch(throughput))
     return bars
