@@ -84,7 +84,7 @@ def recourse(
     ]
     parts = np.concatenate([model.part(j, menu.values) for j, menu in enumerate(menus)])
     costs = np.concatenate([menu.costs for menu in menus])
-    one_each = block_diag([np.ones((1, len(menu.values))) for menu in menus])
+    one_each = block_diag([csr_matrix(np.ones((1, len(menu.values)))) for menu in menus])
     rows = vstack([csr_matrix(parts), one_each]).tocsr()
     low = np.array([margin - model.intercept, *np.ones(count)])
     high = np.array([np.inf, *np.ones(count)])
