@@ -16,9 +16,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.paper import answers, bars, measure, metrics, radar, remote, tables
+from benchmarks.paper.__main__ import options
 from benchmarks.paper.answers import Cell
 from benchmarks.paper.replies import Reply
 from benchmarks.paper.sets import factual_positions
+from benchmarks.peers.catalogue import PEERS
 from benchmarks.peers.encoding import Encoding, Field
 
 from ifonly.cli import files, main
@@ -227,8 +229,15 @@ def test_bench_paper_runs_from_a_checkout(tmp_path: Path, capfd: pytest.CaptureF
     asked = ["bench", "paper", "--data", "compas", "--models", "rf", "--report", "--out", str(tmp_path)]
     assert CliRunner().invoke(main, asked).exit_code == 4
     assert "nothing to report yet" in capfd.readouterr().err
-    assert CliRunner().invoke(main, ["bench", "paper", "--data", "iris"]).exit_code == 2
-    assert "'iris' is none of adult" in capfd.readouterr().err
+
+
+def test_a_stranger_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        options(["--data", "iris"])
+    assert "'iris' is none of adult" in capsys.readouterr().err
+    quick = options(["--quick"])
+    assert (quick.factuals, quick.models) == (3, ["lr", "rf"])
+    assert not set(quick.methods) & set(PEERS)
 
 
 # -- with the data ---------------------------------------------------------------------------------------------------
