@@ -16,9 +16,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.paper import answers, bars, measure, metrics, radar, remote, tables
+from benchmarks.paper.__main__ import options
 from benchmarks.paper.answers import Cell
 from benchmarks.paper.replies import Reply
 from benchmarks.paper.sets import factual_positions
+from benchmarks.peers.catalogue import PEERS
 from benchmarks.peers.encoding import Encoding, Field
 
 from ifonly.cli import files, main
@@ -227,8 +229,15 @@ def test_bench_paper_runs_from_a_checkout(tmp_path: Path, capfd: pytest.CaptureF
     asked = ["bench", "paper", "--data", "compas", "--models", "rf", "--report", "--out", str(tmp_path)]
     assert CliRunner().invoke(main, asked).exit_code == 4
     assert "nothing to report yet" in capfd.readouterr().err
-    assert CliRunner().invoke(main, ["bench", "paper", "--data", "iris"]).exit_code == 2
-    assert "'iris' is none of adult" in capfd.readouterr().err
+
+
+def test_a_stranger_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        options(["--data", "iris"])
+    assert "'iris' is none of adult" in capsys.readouterr().err
+    quick = options(["--quick"])
+    assert (quick.factuals, quick.models) == (3, ["lr", "rf"])
+    assert not set(quick.methods) & set(PEERS)
 
 
 # -- with the data ---------------------------------------------------------------------------------------------------
@@ -236,10 +245,12 @@ def test_bench_paper_runs_from_a_checkout(tmp_path: Path, capfd: pytest.CaptureF
 def test_compas_is_asked_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from benchmarks.paper.__main__ import main as compare
 
-    chosen = ["--data", "compas", "--models", "rf,lr", "--quick", "--factuals", "2", "--out", str(tmp_path)]
+    methods = "ifonly,ifonly-fewest,ifonly_tr,face,growing-spheres,actionable-recourse"
+    asked = {"--data": "compas", "--models": "rf", "--methods": methods, "--answers": "1", "--factuals": "2"}
+    chosen = ["--quick", "--out", str(tmp_path), *(word for pair in asked.items() for word in pair)]
     assert compare(chosen) == 0
     lines = answers.read(tmp_path / "answers.csv")
-    assert {"ifonly", "ifonly_tr", "face", "growing-spheres", "actionable-recourse"} <= set(lines["method"])
+    assert set(lines["method"]) == set(methods.split(","))
     unsupported = lines[lines["factual"] == answers.NOT_OPENED]
     assert set(unsupported["status"]) == {"unsupported"}
     assert set(unsupported["method"]) == {"actionable-recourse"}
@@ -247,7 +258,7 @@ def test_compas_is_asked_resumed_and_reported(tmp_path: Path, capsys: pytest.Cap
     own = cells[cells["method"].str.startswith("ifonly")]
     assert (own["validity"] == 1.0).all()
     assert (own[["immutable", "integer", "category", "outside"]] == 0.0).all(axis=None)
-    for name in ("table2_one_answer.md", "table3_three_answers.tex", "bars.md", "models.csv", "instances.csv"):
+    for name in ("table2_one_answer.md", "table2_one_answer.tex", "bars.md", "instances.csv"):
         assert (tmp_path / name).stat().st_size > 100
     # Interrupted: half of the lines are lost. What is there is not asked again, and the figures are the same.
     text = (tmp_path / "answers.csv").read_text().splitlines(keepends=True)

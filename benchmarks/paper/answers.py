@@ -44,6 +44,7 @@ class Line:
     status: str
     seconds: float
     limit: float
+    cpu: float = np.nan
     proven: bool = False
     answers: str = "[]"
     note: str = ""
@@ -59,6 +60,7 @@ def line_of(cell: Cell, factual: int, reply: Reply, limit: float) -> Line:
         status=reply.status,
         seconds=round(reply.seconds, 6),
         limit=limit,
+        cpu=round(reply.cpu, 6),
         proven=bool(reply.proven),
         answers=json.dumps(rows),
         note=note,
@@ -86,7 +88,8 @@ def read(path: Path) -> pd.DataFrame:
     frame = pd.read_csv(
         path, dtype={"note": object, "answers": object}, keep_default_na=False, na_values={"seconds": [""]}
     )
-    frame["seconds"] = pd.to_numeric(frame["seconds"], errors="coerce")
+    for name in ("seconds", "cpu"):
+        frame[name] = pd.to_numeric(frame[name], errors="coerce")
     return frame.drop_duplicates(KEYS, keep="last").reset_index(drop=True)
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from benchmarks.paper.measure import published
 from benchmarks.paper.ours import OBJECTIVES
+from benchmarks.paper.sets import SETS
 
 __all__ = ["Bar", "against_paper", "against_peers", "all_bars", "diversity", "faultless", "forest_seconds", "markdown"]
 
@@ -23,6 +24,8 @@ _EQUAL = 1e-9
 _ENDS = {"sparsity": "ifonly-fewest", "cont_proximity": "ifonly-nearest", "cat_proximity": "ifonly"}
 _FOREST_MINUTES = 10
 _KEYS = ["data", "model", "factual"]
+_DICE = ("dice-genetic", "dice-random")
+_PAPER_ROWS = ("ifonly", "ifonly_tr")
 
 
 @dataclass(frozen=True)
@@ -125,34 +128,44 @@ def against_peers(table: pd.DataFrame) -> Iterator[Bar]:
 
 
 def diversity(cells: pd.DataFrame) -> Bar:
-    """Return: three answers that are kept apart are as diverse as DiCE's in half of the cells."""
-    three = cells[cells["n"] == 3].set_index(["data", "model", "method"])
+    """Return: three answers that are kept apart are as diverse as those of either DiCE in half of the cells.
+
+    A cell that DiCE answered and ours was not asked about counts as lost.
+    """
+    three = cells[(cells["n"] == 3) & cells["sparsity_diversity"].notna()].set_index(["data", "model", "method"])
     fine, lost = 0, []
-    for data, model in dict.fromkeys((d, m) for d, m, _ in three.index):
-        keys = (data, model, "ifonly-diverse"), (data, model, "dice-genetic")
-        if any(k not in three.index or np.isnan(three.loc[k, "sparsity_diversity"]) for k in keys):
-            continue
-        mine, his = (float(three.loc[k, "sparsity_diversity"]) for k in keys)
-        if mine >= his and three.loc[keys[0], "validity"] == 1.0:
+    for data, model in dict.fromkeys((d, m) for d, m, method in three.index if method in _DICE):
+        his = max(float(three.loc[k, "sparsity_diversity"]) for m in _DICE if (k := (data, model, m)) in three.index)
+        own = (data, model, "ifonly-diverse")
+        mine = float(three.loc[own, "sparsity_diversity"]) if own in three.index else np.nan
+        if mine >= his and three.loc[own, "validity"] == 1.0:
             fine += 1
         else:
-            lost.append(f"{data}, {model}: {mine:.2f} against {his:.2f}")
+            lost.append(f"{data}, {model}: {'not asked' if np.isnan(mine) else f'{mine:.2f}'} against {his:.2f}")
     total = fine + len(lost)
-    text = "sparsity-based diversity of ifonly-diverse at least DiCE's (genetic) in half of the cells, validity 1.00"
+    text = "sparsity-based diversity of ifonly-diverse at least DiCE's in half of the cells, validity 1.00"
     return Bar(text, f"{fine} of {total} cells", 2 * fine >= total if total else None, tuple(lost))
 
 
 def forest_seconds(table: pd.DataFrame) -> Bar:
-    """Return: ours on the forests, all methods and factuals, in ten minutes on two cores."""
-    part = table[table["method"].isin(OBJECTIVES) & (table["model"] == "rf")]
-    spent = {n: float(part.loc[part["n"] == n, "seconds"].sum()) / 60 for n in (1, 3)}
-    plain = part[(part["n"] == 1) & (part["method"] == "ifonly")]
-    covered = plain.groupby("data").size()
-    measured = f"ifonly {plain['seconds'].sum() / 60:.1f} min; all rows of one answer {spent[1]:.1f} min"
-    measured += f", of three {spent[3]:.1f} min"
-    holds = None if len(covered) < 4 else float(plain["seconds"].sum()) / 60 < _FOREST_MINUTES
+    """Return: ours on the forests of all sets takes less than ten minutes of two cores, trust region and all.
+
+    Rows do not depend on each other, so that the processor's time is what two cores share.
+    """
+    part = table[(table["model"] == "rf") & table["method"].isin(_PAPER_ROWS)]
+    spent, asked = {}, 0
+    for n in (1, 3):
+        for method in _PAPER_ROWS:
+            rows = part[(part["n"] == n) & (part["method"] == method)]
+            asked += rows.loc[rows["cpu"].notna(), "data"].nunique() == len(SETS)
+            spent[f"{method}, {n}"] = float(rows["cpu"].sum()) / 60
+    total = sum(spent.values())
+    measured = "; ".join(f"{name}: {minutes:.1f} min" for name, minutes in spent.items())
+    whole = asked == len(spent)
     return Bar(
-        f"the whole forest comparison of ours in {_FOREST_MINUTES} minutes, one after the other", measured, holds
+        f"the whole forest comparison of ours, one and three answers, in {_FOREST_MINUTES} minutes of two cores",
+        f"{measured}; together {total:.1f} min of the processor",
+        total <= 2 * _FOREST_MINUTES if whole else None,
     )
 
 

@@ -17,7 +17,7 @@ from benchmarks.paper.sets import load
 __all__ = ["CELL", "MEASURES", "counts", "instances", "published", "summary"]
 
 CELL = ["data", "model", "method", "n"]
-MEASURES = (*PROXIMITY, *DIVERSITY, *QUALITY, "seconds", "answered")
+MEASURES = (*PROXIMITY, *DIVERSITY, *QUALITY, "seconds", "cpu", "answered")
 _HERE = Path(__file__).resolve().parent
 
 
@@ -77,6 +77,7 @@ def _measured(line: dict[object, object]) -> dict[str, float]:
         "hull_distance": float(hull),
         "row_distance": float(nearest),
         "seconds": float(str(line["seconds"])),
+        "cpu": float(str(line["cpu"])),
         "answered": len(rows) / int(str(line["n"])),
     }
 

@@ -76,7 +76,7 @@ class Ours:
     def explain(self, position: int, seconds: float) -> Reply:
         """Ask; an answer is what `explain` returns, and proven when all of its certificates are."""
         data = self.source.data
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", IfOnlyWarning)
@@ -85,10 +85,11 @@ class Ours:
                 )
         except (NoCounterfactual, IfOnlyError) as error:
             status = type(error).__name__.lower()
-            return Reply(status, time.perf_counter() - began, note=" ".join(str(error).split())[:300])
-        spent = time.perf_counter() - began
+            note = " ".join(str(error).split())[:300]
+            return Reply(status, time.perf_counter() - began, note=note, cpu=time.process_time() - worked)
+        spent, cpu = time.perf_counter() - began, time.process_time() - worked
         rows = data.codes(answer.frame())
-        return Reply("found", spent, rows, proven=answer.status == "optimal", note="; ".join(_notes(answer)))
+        return Reply("found", spent, rows, proven=answer.status == "optimal", note="; ".join(_notes(answer)), cpu=cpu)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -108,12 +108,14 @@ class Remote:
             return Reply("error", spent, note=reply["note"])
         if reply["row"] is None:
             late = reply["seconds"] >= 0.95 * seconds
-            return Reply("out of time" if late else "none found", reply["seconds"], proven=reply["proven"])
+            return Reply(
+                "out of time" if late else "none found", reply["seconds"], proven=reply["proven"], cpu=reply["cpu"]
+            )
         found = np.array([reply["row"], *reply["more"]])
         if self.method in _READ_TREES:
             found = np.where(found == row, row, found.astype(np.float32))
         rows = coded(found, data.encoding)
-        return Reply("found", reply["seconds"], rows, proven=reply["proven"])
+        return Reply("found", reply["seconds"], rows, proven=reply["proven"], cpu=reply["cpu"])
 
     def close(self) -> None:
         """End the worker and remove the task."""

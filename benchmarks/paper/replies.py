@@ -22,13 +22,14 @@ def _none() -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """Coded rows (none if there is no answer), what happened, and how long it took."""
+    """Coded rows (none if there is no answer), what happened, and how long it took: on the wall, and of the processor."""
 
     status: str
     seconds: float
     rows: FloatArray = field(default_factory=_none)
     proven: bool = False
     note: str = ""
+    cpu: float = np.nan
 
 
 class Session(Protocol):

@@ -34,6 +34,7 @@ _QUALITY_HEADS = {
     "hull_distance": "to hull",
     "row_distance": "to nearest row",
     "seconds": "seconds",
+    "cpu": "of the processor",
 }
 _PAPER = {"CE-OCL": "CE-OCL", "CE-OCL_tr": "CE-OCL_tr", "dice-genetic": "DiCE"}
 _PAPER |= {"growing-spheres": "Growing Spheres", "face": "FACE", "actionable-recourse": "Actionable Recourse"}
@@ -141,7 +142,7 @@ def faults_markdown(cells: pd.DataFrame) -> str:
         "| data | method | cells | "
         + " | ".join(_QUALITY_HEADS[m] for m in names)
         + " |\n|---|---|"
-        + "---:|" * 9
+        + "---:|" * 10
         + "\n"
     )
     lines = []
