@@ -104,8 +104,10 @@ def _faster(run: _Run, problem: str, method: str, times: float) -> Bar:
     if not run.has([problem], _OURS, method):
         return Bar(text, None, "")
     ratio = run.ratio(problem, method)
-    unfinished = int((~run.part(problem, method)["proven"]).sum())
-    note = f"; {unfinished} of its answers not proven" if unfinished else ""
+    answers = run.part(problem, method)
+    answers = answers[answers["status"] != "given up"]
+    unfinished = int((~answers["proven"]).sum())
+    note = f"; {unfinished} of its {len(answers)} answers not proven" if unfinished else ""
     return Bar(text, ratio >= times, f"{ratio:.1f} times{note}")
 
 
