@@ -301,7 +301,7 @@ def test_bars_fail_for_a_slow_run(tmp_path: Path) -> None:
     slow.to_csv(tmp_path / "results.csv", index=False)
     text, fine = bars.report(tmp_path)
     assert not fine
-    assert "median at least 50 times faster than leafbigm | 0.5 times | FAIL |" in text
+    assert "median at least 50 times faster than leafbigm | 0.5 times on 4 rows | FAIL |" in text
     assert "rows per second of one |  | not measured |" in text
 
 
@@ -314,6 +314,17 @@ def test_bars_by_the_processor_of_a_busy_machine() -> None:
     assert len(by_clock) == 4
     assert not any(by_clock.values())
     assert all(by_processor.values())
+
+
+def test_a_peer_is_compared_on_the_rows_it_was_asked_for() -> None:
+    lines = fake_results(factor=60.0)
+    peer = (lines["problem"] == "german-rf-100x5") & (lines["method"] == "leafbigm") & (lines["factual"] > 0)
+    ours = (lines["problem"] == "german-rf-100x5") & (lines["method"] == "ifonly") & (lines["factual"] > 0)
+    lines.loc[peer, ["status", "seconds", "proven"]] = ["given up", np.nan, False]
+    lines.loc[ours, "seconds"] = 100.0
+    bar = next(b for b in bars.evaluate(lines) if b.text.startswith("german-rf-100x5: median at least 50"))
+    assert bar.passed
+    assert bar.measured == "60.0 times on 1 rows"
 
 
 def test_page_of_a_fake_run(tmp_path: Path) -> None:

@@ -103,10 +103,16 @@ def _faster(run: _Run, problem: str, method: str, times: float) -> Bar:
     text = f"{problem}: median at least {times:g} times faster than {method}"
     if not run.has([problem], _OURS, method):
         return Bar(text, None, "")
-    ratio = run.ratio(problem, method)
-    unfinished = int((~run.part(problem, method)["proven"]).sum())
-    note = f"; {unfinished} of its answers not proven" if unfinished else ""
-    return Bar(text, ratio >= times, f"{ratio:.1f} times{note}")
+    theirs, ours = run.part(problem, method), run.part(problem)
+    theirs = theirs[theirs["status"] != "given up"]
+    # A peer that was not asked for all rows is compared on those it was asked for.
+    ours = ours[ours["factual"].isin(theirs["factual"])]
+    if ours.empty:
+        return Bar(text, None, "")
+    ratio = float(theirs[run.by].median() / ours[run.by].median())
+    unfinished = int((~theirs["proven"]).sum())
+    note = f", {unfinished} of them not proven by {method}" if unfinished else ""
+    return Bar(text, ratio >= times, f"{ratio:.1f} times on {len(theirs)} rows{note}")
 
 
 def _shares(run: _Run, problems: Sequence[str], column: str, share: float = 1.0) -> Bar:

@@ -56,8 +56,10 @@ def write(folder: Path, docs: Path) -> Path:
     """Write ``benchmarks.md`` and its figures from the results of a run."""
     found = records.load(folder / "results.csv")
     parts = [_HEAD.format(limit=_limit(folder), machine=_machine(folder, found)), _bars(folder, found)]
-    plot.save(plot.draw_speed(table.summarise(found)), docs, "benchmarks-speed")
+    plot.save(plot.draw_speed(table.summarise(_undisturbed(found))), docs, "benchmarks-speed")
     parts.append("## Seconds per answer\n\n![Seconds per problem and method](benchmarks-speed.svg)\n")
+    if _busy(found):
+        parts.append("The figure shows processor seconds, the tables have both.\n")
     parts.append(table.markdown(table.summarise(found)))
     if (folder / "growth.csv").exists():
         parts.append(_growth(pd.read_csv(folder / "growth.csv"), docs))
@@ -68,6 +70,16 @@ def write(folder: Path, docs: Path) -> Path:
     path = docs / "benchmarks.md"
     path.write_text("\n".join(part.rstrip("\n") + "\n" for part in parts), encoding="utf-8")
     return path
+
+
+def _busy(found: pd.DataFrame) -> bool:
+    """Whether other programs had a part of the machine while this was measured."""
+    return bool(found.loc[found["factual"] >= 0, "load"].median() > _BUSY)
+
+
+def _undisturbed(found: pd.DataFrame) -> pd.DataFrame:
+    """Return the records with the processor's seconds in the place of the clock's, if the machine was busy."""
+    return found.assign(seconds=found["cpu"].fillna(found["seconds"])) if _busy(found) else found
 
 
 def _limit(folder: Path) -> float:
@@ -87,40 +99,45 @@ def _machine(folder: Path, found: pd.DataFrame) -> str:
         f"Machine: {known.get('cores', '?')} cores of {known.get('processor', '?')}, {known.get('system', '?')}, Python "
         f"{known.get('python', '?')}; {versions}."
     )
-    load = found.loc[found["factual"] >= 0, "load"].median()
-    if load > _BUSY:
+    if _busy(found):
+        load = found.loc[found["factual"] >= 0, "load"].median()
         text += (
-            f" The machine was not quiet: its load average was {load:.1f} (median over all answers), so clock times are "
-            "longer than they would be alone, for everybody; the column *processor* has the processor's own seconds."
+            f"\n\n**The machine was not quiet.** Its load average was {load:.1f} (median over all answers), so by the clock "
+            "everybody is slower than alone, and not evenly. The processor's own seconds suffer little from that. The limit "
+            "is one of the clock, though: a peer that ran into it had fewer processor seconds than the limit says, so its "
+            "share of proven answers may be understated. `ifonly` was under the same limit."
         )
     return text
 
 
 def _bars(folder: Path, found: pd.DataFrame) -> str:
-    text = "## What was to be shown\n\n" + bars.report(folder)[0]
-    given_up = found[found["status"] == "given up"]
-    if len(given_up):
+    text = "## What was to be shown\n\n"
+    if _busy(found):
+        text += f"By processor time:\n\n{bars.report(folder, 'cpu')[0]}\nBy the clock, on the busy machine:\n\n"
+    text += bars.report(folder)[0]
+    if (found["status"] == "given up").any():
         text += (
             "\nA peer whose first answers to a problem all ran into the limit, or that had used up its share of the whole "
             "run, was not asked for the rest; its *rows* below are those that it was asked for.\n"
         )
-    if found.loc[found["factual"] >= 0, "load"].median() > _BUSY:
-        text += "\nThe same by processor time, which other programs on the machine do not change much:\n\n"
-        text += bars.report(folder, "cpu")[0]
     return text
 
 
 def _growth(grown: pd.DataFrame, docs: Path) -> str:
+    kind = "processor seconds" if _busy(grown) else "seconds"
+    grown = _undisturbed(grown)
     plot.save(plot.draw_growth(grown), docs, "benchmarks-growth")
     lines = ["| grows | size | method | median | max | proven |", "|---|---:|---|---:|---:|---:|"]
-    asked = grown[grown["factual"] >= 0]
+    asked = grown[(grown["factual"] >= 0) & (grown["status"] != "given up")]
     for (curve, size, method), part in asked.groupby(["curve", "size", "method"], sort=False):
         shown = [table.shown_seconds(float(value)) for value in (part["seconds"].median(), part["seconds"].max())]
         lines.append(f"| {curve} | {size} | {method} | {' | '.join(shown)} | {part['proven'].mean():.0%} |")
     return (
         "## How it grows\n\nForests of 100 trees of depth 5 unless the curve says otherwise; trees, depth and width on "
         "German Credit, features and training rows on made-up numeric data with two clusters per class. A ring marks sizes "
-        "at which not every answer is proven.\n\n![Growth curves](benchmarks-growth.svg)\n\n" + "\n".join(lines) + "\n"
+        f"at which not every answer is proven. Times are {kind}.\n\n![Growth curves](benchmarks-growth.svg)\n\n"
+        + "\n".join(lines)
+        + "\n"
     )
 
 
