@@ -181,7 +181,7 @@ class Explainer:
         given = self.schema.row(row)
         factual = self.schema.encode(given, missing=self.model.read.accepts_missing)[0]
         schema = _widened(self.schema, factual)
-        frame = schema.decode(factual, like=given)
+        frame = schema.returned(given, factual)
         goal = self._goal(want, factual)
         query = Query(schema, factual, self.model, self.training, self.random_state, goal)
         merged = _combined(self.criteria, _checked(criteria))

@@ -22,7 +22,9 @@ __all__ = [
     "Integer",
     "Numeric",
     "Ordinal",
+    "code_of",
     "codes_of",
+    "number_of",
     "numbers_of",
     "plain",
     "restore_levels",
@@ -111,9 +113,6 @@ class Binary(Categorical):
 Feature = Numeric | Categorical
 
 
-_FEW = 8  # rows up to which looking at each value beats pandas' accessors
-
-
 def plain(value: Any) -> Any:
     """Return a NumPy scalar as the Python value it holds."""
     return value.item() if isinstance(value, np.generic) else value
@@ -121,8 +120,6 @@ def plain(value: Any) -> Any:
 
 def numbers_of(column: pd.Series[Any], feature: Numeric) -> FloatArray:
     """Return a column as numbers (NaN where missing), or say which value is none or does not fit the feature."""
-    if len(column) <= _FEW:
-        return np.array([_number_of(value, feature) for value in _cells(column)])
     if pd.api.types.is_any_real_numeric_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
@@ -139,7 +136,7 @@ def numbers_of(column: pd.Series[Any], feature: Numeric) -> FloatArray:
     return values
 
 
-def _number_of(value: Any, feature: Numeric) -> float:
+def number_of(value: Any, feature: Numeric) -> float:
     """Return one value as a number: the same as for a column, without the accessors that a column is worth."""
     if _is_missing(value):
         return np.nan
@@ -166,12 +163,6 @@ def _refuse_unfit(value: float, feature: Numeric) -> NoReturn:
     )
 
 
-def _cells(column: pd.Series[Any]) -> list[Any]:
-    """Return the values of a short column one by one, which is quicker than to iterate over a categorical one."""
-    array = column.array
-    return [array[i] for i in range(len(array))]
-
-
 def _as_number(value: Any, feature: Numeric) -> float:
     if not isinstance(value, (pd.Timestamp, pd.Timedelta, np.datetime64, np.timedelta64)):
         try:
@@ -187,14 +178,18 @@ def _as_number(value: Any, feature: Numeric) -> float:
 def codes_of(column: pd.Series[Any], feature: Categorical) -> npt.NDArray[np.int64]:
     """Return the position of each value among the levels, -1 where missing."""
     lookup = {level: i for i, level in enumerate(feature.levels)}
-    if isinstance(column.dtype, pd.CategoricalDtype) and len(column) > _FEW:
+    if isinstance(column.dtype, pd.CategoricalDtype):
         seen = column.cat.codes.to_numpy()
         values = [plain(v) for v in column.dtype.categories]
         used = set(seen[seen >= 0].tolist())
         table = [_code(v, lookup, feature) if i in used else -1 for i, v in enumerate(values)]
         return np.append(np.array(table, dtype=np.int64), -1)[seen]
-    cells = _cells(column) if len(column) <= _FEW else column.to_numpy(dtype=object)
-    return np.array([-1 if _is_missing(v) else _code(plain(v), lookup, feature) for v in cells], dtype=np.int64)
+    return np.array([code_of(v, feature, lookup) for v in column.to_numpy(dtype=object)], dtype=np.int64)
+
+
+def code_of(value: Any, feature: Categorical, lookup: Mapping[Any, int]) -> int:
+    """Return the position of one value among the levels, -1 when it is missing."""
+    return -1 if _is_missing(value) else _code(plain(value), lookup, feature)
 
 
 def _code(value: Any, lookup: Mapping[Any, int], feature: Categorical) -> int:

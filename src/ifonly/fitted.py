@@ -54,7 +54,8 @@ def open_part(estimator: Any, schema: Schema, names: Sequence[str], base: FloatA
     """
     _check_fitted(estimator)
     parts = [schema.index(name) for name in names]
-    own = Schema(tuple(schema.features[j] for j in parts))
+    # The same schema when it is the whole: a row that is put to the model need not be decoded again to be returned.
+    own = schema if parts == list(range(len(schema))) else Schema(tuple(schema.features[j] for j in parts))
     entries = np.concatenate([np.arange(schema.width)[schema.slice(j)] for j in parts])
     named = _takes_names(estimator)
 

@@ -85,11 +85,22 @@ class _Choice:
     must: bool = False
 
 
-_Choices = tuple[_Choice, ...]
-
-
 _STAY = _Point(0.0, 0.0, None)
-_Table = Sequence[tuple[bool, Sequence[_Point]]]
+_Entry = tuple[bool, Sequence[_Point]]
+
+
+class _Node(NamedTuple):
+    """What each feature may do, the points that this amounts to, and the price that gave the parent its bound."""
+
+    choices: tuple[_Choice, ...]
+    table: tuple[_Entry, ...]
+    price: float = inf
+
+    def but(self, j: int, choice: _Choice, entry: _Entry, price: float) -> _Node:
+        """Return a child in which one feature may do less."""
+        choices, table = list(self.choices), list(self.table)
+        choices[j], table[j] = choice, entry
+        return _Node(tuple(choices), tuple(table), price)
 
 
 class _Picked(NamedTuple):
@@ -154,19 +165,22 @@ class _Search:
 
     def run(self) -> Answer | Unfinished | None:
         """Search, least bound first."""
-        heap = [(-inf, 0, tuple(self._whole(feature) for feature in self.features))]
+        choices = tuple(self._whole(feature) for feature in self.features)
+        heap = [(-inf, 0, _Node(choices, tuple(self._entry(j, choice) for j, choice in enumerate(choices))))]
         settled, nodes = inf, 0
         while heap and heap[0][0] < self.budget:
             if nodes >= _MOST_NODES or time.perf_counter() > self.deadline:
                 return UNFINISHED
-            choices = heapq.heappop(heap)[2]
+            node = heapq.heappop(heap)[2]
             nodes += 1
-            bound, fork = self._bound(choices)
+            bound, fork, price = self._bound(node)
             if fork is None:
                 settled = min(settled, bound)
             elif bound < self.budget:
-                for side, part in enumerate(self._split(choices, fork)):
-                    heapq.heappush(heap, (bound, 2 * nodes + side, part))
+                j = fork[0]
+                for side, choice in enumerate(self._split(node.choices[j], *fork)):
+                    child = node.but(j, choice, self._entry(j, choice), price)
+                    heapq.heappush(heap, (bound, 2 * nodes + side, child))
         if settled < self.budget - _DUST * max(1.0, abs(self.value)):
             return UNFINISHED  # rounding kept a settled node from delivering what its bound promised
         return None if self.best is None else Answer(self.best, self.value, min(self.value, self.budget), self.found)
@@ -178,31 +192,47 @@ class _Search:
             return _Choice(high=feature.reach)
         return _Choice(jumps=tuple(sorted(range(len(feature)), key=lambda i: feature[i].gain)))
 
-    def _points(self, j: int, choice: _Choice) -> list[_Point]:
+    def _entry(self, j: int, choice: _Choice) -> _Entry:
         feature = self.features[j]
         if isinstance(feature, Slide):
             ends = (choice.low, choice.high) if choice.must and choice.low < choice.high else (choice.high,)
-            return [_Point(feature.rate * d, feature.price + feature.fee * d, d) for d in ends if d > 0 or choice.must]
-        return [_Point(feature[i].gain, feature[i].cost, float(i)) for i in choice.jumps]
+            points = [
+                _Point(feature.rate * d, feature.price + feature.fee * d, d) for d in ends if d > 0 or choice.must
+            ]
+        else:
+            points = [_Point(feature[i].gain, feature[i].cost, float(i)) for i in choice.jumps]
+        return choice.must, points
 
     # -- bounding -----------------------------------------------------------------------------------------------
-    def _bound(self, choices: _Choices) -> tuple[float, tuple[int, float] | None]:
-        """Return the node's bound, and where to branch: a feature and its fractional move; None when it is settled."""
-        table = [(choice.must, self._points(j, choice)) for j, choice in enumerate(choices)]
-        left, right = self._pick(table, 0.0), self._pick(table, inf)
-        if left is None or right is None or right.gain < self.need - _DUST * max(1.0, abs(self.need)):
-            return inf, None
+    def _bound(self, node: _Node) -> tuple[float, tuple[int, float] | None, float]:
+        """Return the node's bound, where to branch (None when it is settled), and the price that gives the bound.
+
+        The parent's price comes first: most nodes that can be given up are given up by it alone.
+        """
+        table, price = node.table, node.price
+        middle = self._pick(table, price)
+        if middle is None:
+            return inf, None, price
+        if price < inf and (top := self._value(middle, price)) >= self.budget:
+            return top, None, price
+        right = middle if price == inf else self._pick(table, inf)
+        left = self._pick(table, 0.0)
+        assert left is not None
+        assert right is not None
+        if right.gain < self.need - _DUST * max(1.0, abs(self.need)):
+            return inf, None, price
         if left.gain >= self.need:
             self._offer(left)
-            return left.cost, None
-        top = left.cost
+            return left.cost, None, 0.0
+        top, price = left.cost, 0.0
         for _ in range(_MOST_LINES):
             if right.gain <= left.gain:
                 break
             slope = (right.cost - left.cost) / (right.gain - left.gain)
             middle = self._pick(table, slope)
             assert middle is not None
-            top = max(top, middle.cost + slope * (self.need - middle.gain))
+            if (value := self._value(middle, slope)) > top:
+                top, price = value, slope
             if middle.cost - slope * middle.gain >= left.cost - slope * left.gain - _DUST * max(1.0, abs(top)):
                 break
             if middle.gain >= self.need:
@@ -210,9 +240,13 @@ class _Search:
             else:
                 left = middle
         self._offer(right)
-        return top, self._fork(choices, left, right)
+        return top, self._fork(node.choices, left, right), price
 
-    def _pick(self, table: _Table, price: float) -> _Picked | None:
+    def _value(self, picked: _Picked, price: float) -> float:
+        """Return the Lagrangian bound at a price."""
+        return picked.cost + price * (self.need - picked.gain)
+
+    def _pick(self, table: Sequence[_Entry], price: float) -> _Picked | None:
         """Return the choice that is best when a unit of gain is paid `price` (infinite: only gains count)."""
         charged, paid = (0.0, 1.0) if price == inf else (1.0, price)
         chosen: list[_Point] = []
@@ -244,7 +278,7 @@ class _Search:
         return _Picked(gain, cost, chosen)
 
     # -- branching ----------------------------------------------------------------------------------------------
-    def _fork(self, choices: _Choices, left: _Picked, right: _Picked) -> tuple[int, float] | None:
+    def _fork(self, choices: Sequence[_Choice], left: _Picked, right: _Picked) -> tuple[int, float] | None:
         """Return the feature that the two choices differ in most and its share of the way, unless any mix will do."""
         share = (self.need - left.gain) / (right.gain - left.gain) if right.gain > left.gain else 1.0
         best, where = -1.0, None
@@ -257,24 +291,20 @@ class _Search:
                 where = (j, (1.0 - share) * (a.move or 0.0) + share * (b.move or 0.0))
         return where
 
-    def _split(self, choices: _Choices, fork: tuple[int, float]) -> tuple[_Choices, _Choices]:
-        """Return two nodes: the feature stays or moves; if it must move: little or far."""
-        j, at = fork
-        choice, feature = choices[j], self.features[j]
+    def _split(self, choice: _Choice, j: int, at: float) -> tuple[_Choice, _Choice]:
+        """Return two smaller choices of a feature: it stays or moves; if it must move: little or far."""
+        feature = self.features[j]
         if not choice.must:
             low = (feature.step or 0.0) if isinstance(feature, Slide) else 0.0
-            parts = _Choice(), replace(choice, must=True, low=low)
-        elif isinstance(feature, Slide):
+            return _Choice(), replace(choice, must=True, low=low)
+        if isinstance(feature, Slide):
             assert feature.step is not None
             below = min(
                 max(floor(at / feature.step), ceil(choice.low / feature.step)), round(choice.high / feature.step) - 1
             )
-            parts = replace(choice, high=below * feature.step), replace(choice, low=(below + 1) * feature.step)
-        else:
-            half = len(choice.jumps) // 2
-            parts = replace(choice, jumps=choice.jumps[:half]), replace(choice, jumps=choice.jumps[half:])
-        first, second = ((*choices[:j], part, *choices[j + 1 :]) for part in parts)
-        return first, second
+            return replace(choice, high=below * feature.step), replace(choice, low=(below + 1) * feature.step)
+        half = len(choice.jumps) // 2
+        return replace(choice, jumps=choice.jumps[:half]), replace(choice, jumps=choice.jumps[half:])
 
     # -- answers ------------------------------------------------------------------------------------------------
     def _offer(self, picked: _Picked) -> None:

@@ -22,7 +22,9 @@ from ifonly.features import (
     Integer,
     Numeric,
     Ordinal,
+    code_of,
     codes_of,
+    number_of,
     numbers_of,
     plain,
     restore_levels,
@@ -59,13 +61,20 @@ class Schema:
         object.__setattr__(self, "starts", tuple(int(s) for s in starts[:-1]))
         object.__setattr__(self, "width", int(starts[-1]))
         object.__setattr__(self, "names", tuple(f.name for f in self.features))
+        object.__setattr__(self, "numeric", [j for j, f in enumerate(self.features) if isinstance(f, Numeric)])
+        object.__setattr__(self, "owner", np.repeat(np.arange(len(self.features)), np.diff(starts)))
         object.__setattr__(self, "_index", {f.name: j for j, f in enumerate(self.features)})
+        levels = ({} if isinstance(f, Numeric) else {v: i for i, v in enumerate(f.levels)} for f in self.features)
+        object.__setattr__(self, "_codes", tuple(levels))
         object.__setattr__(self, "_last", {})
 
     starts: ClassVar[tuple[int, ...]]
     width: ClassVar[int]
     names: ClassVar[tuple[str, ...]]
+    numeric: ClassVar[list[int]]
+    owner: ClassVar[npt.NDArray[np.int64]]
     _index: ClassVar[dict[str, int]]
+    _codes: ClassVar[tuple[dict[Any, int], ...]]
     _last: ClassVar[dict[str, Any]]
 
     def __len__(self) -> int:
@@ -164,6 +173,13 @@ class Schema:
         """Return one row as a one-row frame with exactly this schema's columns, in order."""
         return align(as_row(row, self.names), self.names)
 
+    def returned(self, frame: pd.DataFrame, u: FloatArray) -> pd.DataFrame:
+        """Return the frame that a row was encoded from as `decode` would give it back, with its own index."""
+        same = all(have == feature.dtype for have, feature in zip(frame.dtypes, self.features, strict=True))
+        if same and np.array_equal(self.stored(u), u, equal_nan=True):
+            return frame.copy()
+        return self.decode(u, like=frame)
+
     def stored(self, u: FloatArray) -> FloatArray:
         """Return canonical rows as they come back from the columns' dtypes and declared precision."""
         out = np.array(u, dtype=np.float64)
@@ -180,6 +196,8 @@ class Schema:
         NaN for a numeric feature and no level at all for a categorical one.
         """
         frame = self.frame(X)
+        if len(frame) == 1:
+            return self._encode_one(frame, missing)
         u = np.zeros((len(frame), self.width))
         for j, feature in enumerate(self.features):
             column = frame[feature.name]
@@ -190,11 +208,32 @@ class Schema:
                 codes = codes_of(column, feature)
                 absent = codes < 0
                 u[np.flatnonzero(~absent), self.starts[j] + codes[~absent]] = 1.0
-            allowed = missing if isinstance(missing, bool) else j in missing
-            if not allowed and bool(absent.any()):
-                where = f"Missing value in column {feature.name!r} (row {int(np.argmax(absent))})"
-                raise SchemaError(f"{where}: {self._no_meaning(missing)}")
+            if bool(absent.any()):
+                self._meet_missing(j, int(np.argmax(absent)), missing)
         return u
+
+    def _encode_one(self, frame: pd.DataFrame, missing: bool | Collection[int]) -> FloatArray:
+        """Encode one row value by value, without the accessors that a column is worth."""
+        u = np.zeros((1, self.width))
+        for j, (feature, (_, column)) in enumerate(zip(self.features, frame.items(), strict=True)):
+            value, at = column.array[0], self.starts[j]
+            if isinstance(feature, Numeric):
+                u[0, at] = number = number_of(value, feature)
+                absent = number != number  # noqa: PLR0124 - only NaN differs from itself
+            else:
+                code = code_of(value, feature, self._codes[j])
+                absent = code < 0
+                if not absent:
+                    u[0, at + code] = 1.0
+            if absent:
+                self._meet_missing(j, 0, missing)
+        return u
+
+    def _meet_missing(self, j: int, row: int, missing: bool | Collection[int]) -> None:
+        """Refuse a missing value of feature `j`, unless it is allowed there."""
+        if not (missing if isinstance(missing, bool) else j in missing):
+            where = f"Missing value in column {self.names[j]!r} (row {row})"
+            raise SchemaError(f"{where}: {self._no_meaning(missing)}")
 
     def _no_meaning(self, missing: bool | Collection[int]) -> str:
         """Say why a missing value is refused, given where it would not be."""
@@ -212,7 +251,7 @@ class Schema:
     def decode(self, u: npt.ArrayLike, like: pd.DataFrame | None = None) -> pd.DataFrame:
         """Return canonical rows as a frame in the columns, order and dtypes of the training data.
 
-        `like`, a frame of the same length, gives the index.
+        `like`, a frame of the same length gives the index.
         """
         matrix = np.atleast_2d(np.asarray(u, dtype=np.float64))
         frame = self._decode(matrix) if len(matrix) != 1 else self._decode_one(matrix)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import RegressorMixin
-from sklearn.ensemble import AdaBoostRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -39,6 +39,7 @@ logistic, seed = LogisticRegression(), {"random_state": 0}
 # What differs from the defaults, several examples for some; the target is the one the class can take.
 SKLEARN: dict[str, list[dict[str, Any]]] = {
     "AdaBoostClassifier": [{"estimator": tree, "n_estimators": 5, **seed}],
+    "AdaBoostRegressor": [{"n_estimators": 5, **seed}, {"estimator": Ridge(), "n_estimators": 4, **seed}],
     "BaggingClassifier": [
         {"estimator": tree, "n_estimators": 4, "max_features": 2, **seed},
         {"estimator": logistic, "n_estimators": 3},
@@ -108,7 +109,6 @@ BINARY = frozenset(
 
 # What its reader can only refuse, with what to use instead: bare models have no predict for frames or no labels.
 REFUSED: dict[tuple[str, str], tuple[Any, str]] = {
-    ("sklearn", "AdaBoostRegressor"): (lambda: AdaBoostRegressor(n_estimators=2).fit(X, VALUE), "Gradient"),
     ("xgboost", "Booster"): (lambda: native("xgboost", "two"), "BoosterClassifier"),
     ("lightgbm", "Booster"): (lambda: native("lightgbm", "two"), "BoosterClassifier"),
     ("catboost", "CatBoost"): (lambda: pytest.importorskip("catboost").CatBoost(), "BoosterClassifier"),

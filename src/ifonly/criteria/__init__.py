@@ -6,8 +6,8 @@ loosened one by one, and costs, the terms of the objective.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray
 from ifonly.models import Model
-from ifonly.schema import Numeric, Schema
+from ifonly.schema import Schema
 from ifonly.training import Training
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ class Query:
     seed: int = 0
     goal: Goal | None = None
     exempt: frozenset[int] = frozenset()
+    _known: dict[int, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, owner: Any, compute: Callable[[], Any]) -> Any:
+        """Return what `compute` returned the first time that `owner` asked this query."""
+        if id(owner) not in self._known:
+            self._known[id(owner)] = owner, compute()  # the owner is kept, so that no other one gets its id
+        return self._known[id(owner)][1]
 
     def value(self, j: int) -> Any:
         """Return the factual's raw value of feature `j`."""
@@ -222,23 +229,22 @@ class Costs:
         if not features:
             return self
         keep = np.array([j not in features for j in range(len(schema))])
-        levels = np.repeat(keep, [f.width for f in schema.features])
+        levels = keep[schema.owner]
         return Costs(self.linear * keep, self.square * keep, self.price * keep, self.levels * levels)
 
     def per_feature(self, query: Query, U: FloatArray) -> FloatArray:
         """Return the cost of each feature of each row; a value in place of a missing one costs only its price."""
-        out = np.zeros((len(U), len(query.schema)))
-        for j, feature in enumerate(query.schema.features):
-            part = U[:, query.schema.slice(j)]
-            if isinstance(feature, Numeric):
-                hat = float(query.factual[query.schema.starts[j]])
-                if np.isnan(hat):
-                    out[:, j] = np.where(np.isnan(part[:, 0]), 0.0, self.price[j])
-                else:
-                    out[:, j] = self.numeric(j, part[:, 0] - hat)
-            else:
-                out[:, j] = part @ self.level_costs(query.schema, j, query.factual)
-        return out
+        schema, factual = query.schema, query.factual
+        numeric, owner = schema.numeric, schema.owner
+        at = [schema.starts[j] for j in numeric]
+        hat, entries = factual[at], U * (self.levels + self.price[owner] * (factual == 0))
+        moves = U[:, at] - hat
+        costs = self.linear[numeric] * np.abs(moves) + self.square[numeric] * moves**2
+        costs += self.price[numeric] * (moves != 0)
+        absent = np.isnan(hat)
+        costs[:, absent] = np.where(np.isnan(U[:, at]), 0.0, self.price[numeric])[:, absent]
+        entries[:, at] = costs
+        return np.asarray(np.add.reduceat(entries, schema.starts, axis=1))
 
 
 @dataclass(frozen=True)

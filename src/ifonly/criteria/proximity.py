@@ -120,6 +120,10 @@ class Proximity(Criterion):
 
     def costs(self, query: Query) -> Costs | None:
         """Return the separable costs: all of l1 and l2, the categories of Mahalanobis, none of l-infinity."""
+        known: Costs | None = query.once(self, lambda: self._costs(query))
+        return known
+
+    def _costs(self, query: Query) -> Costs | None:
         none = Costs.none(query.schema)
         if self.norm == "linf":
             return None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from ifonly.models import Form
 from ifonly.models.compose import Combination, Mean, Stack, combine, mean, stack
 from ifonly.models.curves import Curve, Softmax
+from ifonly.models.median import Median
 from ifonly.models.steps import Stepped
 from ifonly.models.votes import Votes
 
@@ -23,7 +24,7 @@ def complete(form: Form) -> Form:
         return mean([complete(part) for part in form.inner.parts], form.weights)
     if isinstance(form, Combination):
         return combine(complete(form.inner), form.weights, form.constant)
-    if isinstance(form, Curve | Softmax):
+    if isinstance(form, Curve | Softmax | Median):
         return replace(form, inner=complete(form.inner))
     if isinstance(form, Votes):
         return replace(form, read=replace(form.read, form=complete(form.read.form)))

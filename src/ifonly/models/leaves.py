@@ -117,7 +117,7 @@ class Leaves:
     @cached_property
     def entry_feature(self) -> IntArray:
         """The feature of each entry of the canonical vector."""
-        return np.repeat(np.arange(len(self.schema)), [feature.width for feature in self.schema.features])
+        return self.schema.owner
 
     @cached_property
     def last(self) -> IntArray:

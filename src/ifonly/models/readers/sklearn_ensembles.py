@@ -9,8 +9,11 @@ import numpy as np
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
-from ifonly.models import Read, reads
+from ifonly.models import Read, read_estimator, reads
 from ifonly.models.assemble import RawTree, assemble
+from ifonly.models.compose import stack
+from ifonly.models.median import Median
+from ifonly.models.outcomes import values
 from ifonly.models.readers.sklearn_compose import average_of_members
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.readers.sklearn_trees import raw_tree, takes_missing
@@ -71,12 +74,13 @@ def _keep_last(tree: RawTree) -> RawTree:
 
 
 @reads("sklearn", "AdaBoostRegressor")
-def refuse_adaboost_regressor(estimator: Any, source: Source) -> Read:
-    """Its prediction is a weighted median, not a sum."""
-    raise UnsupportedModel(
-        f"{source.where}{type(estimator).__name__} predicts a weighted median of its members, which is not a sum of "
-        "leaf values. The nearest things that can be read: GradientBoostingRegressor, RandomForestRegressor."
-    )
+def read_adaboost_regressor(estimator: Any, source: Source) -> Read:
+    """The weighted median of the members' values; the members may be any regressors that can be read."""
+    weights = np.asarray(estimator.estimator_weights_, dtype=np.float64)[: len(estimator.estimators_)]
+    members = [(type(member).__name__, read_estimator(member, source)) for member in estimator.estimators_]
+    form = Median(stack(values(read, f"{source.where}{who}") for who, read in members), weights)
+    steady = all(read.piecewise_constant for _, read in members)
+    return Read(form, piecewise_constant=steady, accepts_missing=source.may_miss(False))
 
 
 # -- bagging --------------------------------------------------------------------------------------------------------
