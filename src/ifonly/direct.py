@@ -29,7 +29,7 @@ from ifonly.reduce import Reducer
 from ifonly.schema import Numeric
 from ifonly.solvers import Limits
 
-__all__ = ["Settled", "settle"]
+__all__ = ["Settled", "feature_by_feature", "settle"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,9 @@ def settle(
     single_tree = isinstance(statement.form, Trees) and statement.form.n_trees == 1
     if not single_tree and not isinstance(statement.form, Linear):
         return None
-    if box.missing.any() or statement.exempt() or not box.contains(statement.query.factual[None, :])[0]:
+    if box.missing.any() or not box.contains(statement.query.factual[None, :])[0]:
         return None
-    if not all(criterion.separable() for criterion in statement.criteria):
-        return None
-    goal, most = _goal_and_count(statement)
+    goal, most = feature_by_feature(statement)
     if goal is None:
         return None
     tell = on_event or (lambda _: None)
@@ -62,9 +60,11 @@ def settle(
     return None if row is None else row.settle(most, limits, deadline, tell)
 
 
-def _goal_and_count(statement: Statement) -> tuple[Goal | None, int]:
-    """Return the goal and how many features may change, if nothing else reaches beyond single features."""
+def feature_by_feature(statement: Statement) -> tuple[Goal | None, int]:
+    """Return the goal and how many features may change, if nothing else reaches beyond single features; else no goal."""
     goal, most = None, len(statement.query.schema)
+    if statement.exempt() or not all(criterion.separable() for criterion in statement.criteria):
+        return None, most
     for demand in statement.demands:
         count = demand.at_most()
         if isinstance(demand, Goal) and goal is None:

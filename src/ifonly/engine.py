@@ -10,7 +10,7 @@ import numpy as np
 
 from ifonly.box import Box
 from ifonly.criteria import Branch, Demand
-from ifonly.direct import Settled, settle
+from ifonly.direct import Settled, feature_by_feature, settle
 from ifonly.errors import SolverFailed
 from ifonly.events import Built, Incumbent, OnEvent
 from ifonly.incumbents import Incumbents
@@ -21,6 +21,7 @@ from ifonly.reduce import Reducer
 from ifonly.solvers import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.pricing import with_blocks
 from ifonly.solvers.tangents import solve
+from ifonly.splitting import Splitting
 
 __all__ = ["Found", "find", "run"]
 
@@ -141,7 +142,7 @@ class _Search:
         self.limits, self.deadline, self.on_event = limits, deadline, on_event
         self.reducer = Reducer(statement)
         self.incumbents = Incumbents(self.reducer, box)
-        self.stack = [(box, -np.inf)]
+        self.stack: list[tuple[Box, float]] = []
         self.open_bound = np.inf
         self.closed_bound = np.inf
         self.pool: list[FloatArray] = []
@@ -173,10 +174,14 @@ class _Search:
         self.incumbents.quick()
         if self.reducer.brackets is None or not np.isfinite(self.budget) or self._size(self.box) > _SMALL:
             self.incumbents.rows()
-            if self._size(self.box) > _LARGE:
-                self.incumbents.thorough(self.deadline)
+        if self._closed_by_splitting():
+            self.solver = _NO_SOLVER
+            return
+        if self._size(self.box) > _LARGE:
+            self.incumbents.thorough(self.deadline)
         if self.incumbents.best is not None:
             self._tell(self.incumbents.best.cost)
+        self.stack = [(self.box, -np.inf)]
         while self.stack and not self.interrupted:
             box, bound = self.stack.pop()
             box = self.reducer.within(box, self.budget)
@@ -196,6 +201,20 @@ class _Search:
                 self._solve(box, bound)
             else:
                 self.stack += self._parts(box, bound)
+
+    def _closed_by_splitting(self) -> bool:
+        """Try without a solver, where features can be looked at one by one; say whether that closed the question."""
+        if Capability.YIELDS not in self.backend.capabilities or self.reducer.brackets is None:
+            return False
+        goal, most = feature_by_feature(self.statement)
+        if goal is None:
+            return False
+        if self.on_event is not None:
+            self.on_event(Built(len(self.reducer.brackets.values), len(self.reducer.form.features())))
+        closed = Splitting(self.incumbents, lambda: self.budget, most).run(self.box, self.deadline)
+        if self.incumbents.best is not None:
+            self._tell(self.incumbents.best.cost)
+        return closed
 
     def _parts(self, box: Box, bound: float) -> list[tuple[Box, float]]:
         """Split a large box, or look at it without integers first: nothing may be left of it, or less; else solve it."""

@@ -101,12 +101,14 @@ class Incumbents:
             improved = self.best.cost < before - _DUST
         return self.best
 
-    def offer(self, u: FloatArray) -> None:
-        """Keep a point, its consequences drawn, if it meets all demands and is cheaper than what is known."""
+    def offer(self, u: FloatArray) -> bool:
+        """Keep a point, its consequences drawn, if it meets all demands and is cheaper than what is known; say if so."""
         u = self.statement.settled(u[None, :])[0]
         cost = float(self.statement.objective(u[None, :])[0])
-        if (self.best is None or cost < self.best.cost) and self._meets_all(u):
-            self.best = Known(u, cost)
+        if (self.best is not None and cost >= self.best.cost) or not self._meets_all(u):
+            return False
+        self.best = Known(u, cost)
+        return True
 
     def accept(self, u: FloatArray) -> None:
         """Keep a point of the solver's, which meets all demands by construction, if it is cheaper."""

@@ -225,8 +225,10 @@ class _Collecting(Incumbents):
         super().__init__(reducer, box)
         self.met: list[FloatArray] = []
 
-    def offer(self, u: FloatArray) -> None:
+    def offer(self, u: FloatArray) -> bool:
         """Note a point that meets all demands."""
         u = self.statement.settled(u[None, :])[0]
-        if self._meets_all(u):
-            self.met.append(u)
+        if not self._meets_all(u):
+            return False
+        self.met.append(u)
+        return True

@@ -53,10 +53,14 @@ class Brackets:
     """
 
     def __init__(self, trees: Trees, G: FloatArray, c: FloatArray) -> None:
-        self.trees = trees
+        self.trees, self.G = trees, G
         self.leaves = trees.leaves
-        self.values: FloatArray = trees.nodes.value[self.leaves.node] @ G.T
+        self.values: FloatArray = self.values_of(self.leaves)
         self.constant: FloatArray = G @ trees.base + c
+
+    def values_of(self, leaves: Leaves) -> FloatArray:
+        """Return what each leaf adds to each function, for some leaves of these trees."""
+        return np.asarray(self.trees.nodes.value[leaves.node] @ self.G.T)
 
     def alive(self, box: Box) -> BoolArray:
         """Return the leaves that some point of the box can reach."""

@@ -1,0 +1,174 @@
+"""The cells and levels that a box leaves of each feature, all features in flat tables, and where each leaf begins and ends.
+
+Between two cuts that some leaf still uses, nothing changes but the cost; so a numeric feature is a row of cells, each worth
+its point nearest to the factual, and costs rise to both sides of the cheapest cell. A categorical feature is a set of
+levels. A part of the box is then a range of cells per number and a set of levels per category.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.box import Box
+from ifonly.mip import FloatArray, IntArray
+from ifonly.models.leaves import Leaves
+from ifonly.reduce import Reducer
+from ifonly.schema import Numeric
+from ifonly.variables import Cells
+
+__all__ = ["Grid", "Part"]
+
+BoolArray = npt.NDArray[np.bool_]
+_FAR = 1e6  # more than any cost that is looked up, so that the costs of all features can lie on one line
+_DUST = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the box: per number the first and the last cell, per entry of a category whether it is allowed."""
+
+    low: IntArray
+    high: IntArray
+    allowed: BoolArray
+
+    def numbers(self, k: int, low: int, high: int) -> Part:
+        """Return the part with another range for one number."""
+        lows, highs = self.low.copy(), self.high.copy()
+        lows[k], highs[k] = low, high
+        return replace(self, low=lows, high=highs)
+
+    def levels(self, entries: BoolArray) -> Part:
+        """Return the part with fewer levels."""
+        return replace(self, allowed=self.allowed & entries)
+
+
+class Grid:
+    """Flat tables of one question: numbers one after the other, cell by cell; categories entry by entry.
+
+    Attributes
+    ----------
+    leaves
+        What the box leaves open.
+    numbers, categories
+        The features that open leaves tell apart.
+    first
+        Where the cells of each number begin in `cost` and `value`.
+    begin, end
+        The first and the last cell that a leaf allows, shape (numbers, leaves).
+    holds
+        Whether a leaf allows a level, shape (entries, leaves).
+    """
+
+    def __init__(self, reducer: Reducer, box: Box, leaves: Leaves) -> None:
+        self.schema, self.leaves = reducer.schema, leaves
+        self.factual = reducer.query.factual
+        self.numbers = [j for j in leaves.features if leaves.is_numeric[j]]
+        self.categories = [j for j in leaves.features if not leaves.is_numeric[j]]
+        self._tabulate_numbers(reducer, box)
+        self._tabulate_levels(reducer, box)
+
+    # -- tables -------------------------------------------------------------------------------------------------
+    def _tabulate_numbers(self, reducer: Reducer, box: Box) -> None:
+        leaves, n = self.leaves, len(self.numbers)
+        costs, values = [], []
+        self.begin = np.zeros((n, len(leaves.node)), dtype=np.int32)
+        self.end = np.zeros((n, len(leaves.node)), dtype=np.int32)
+        self.unchanged = np.full(n, -1)
+        for k, j in enumerate(self.numbers):
+            feature = self.schema.features[j]
+            assert isinstance(feature, Numeric)
+            hat = float(self.factual[self.schema.starts[j]])
+            cells = Cells.of(feature, float(box.lower[j]), float(box.upper[j]), leaves.cuts[j])
+            nearest = cells.nearest(hat)
+            position = leaves.cuts[j].searchsorted(nearest, side="left")
+            self.begin[k] = position.searchsorted(leaves.low_of[j], side="right")
+            self.end[k] = position.searchsorted(leaves.high_of[j], side="right") - 1
+            costs.append(reducer.separable.numeric(j, nearest - hat))
+            values.append(nearest)
+            same = np.flatnonzero(nearest == hat)
+            if same.size:
+                self.unchanged[k] = same[0]
+        self.size = np.array([len(c) for c in costs], dtype=np.int64)
+        self.first = np.concatenate([[0], np.cumsum(self.size)]).astype(np.int64)[:-1] if n else np.empty(0, np.int64)
+        self.cost = np.concatenate(costs) if n else np.empty(0)
+        self.value = np.concatenate(values) if n else np.empty(0)
+        # Staying is never dearer; where a change costs nothing, it still is a change.
+        self.cheapest = np.where(self.unchanged >= 0, self.unchanged, [int(c.argmin()) for c in costs]).astype(np.int64)
+        self.number_of = np.repeat(np.arange(n), self.size)
+        up = [k * _FAR + c[h:] for k, (c, h) in enumerate(zip(costs, self.cheapest, strict=True))]
+        down = [k * _FAR + c[h::-1] for k, (c, h) in enumerate(zip(costs, self.cheapest, strict=True))]
+        self._up, self._down = (np.concatenate(side) if n else np.empty(0) for side in (up, down))
+        self._up_first = np.concatenate([[0], np.cumsum([len(c) for c in up])]).astype(np.int64)[:-1]
+        self._down_first = np.concatenate([[0], np.cumsum([len(c) for c in down])]).astype(np.int64)[:-1]
+
+    def _tabulate_levels(self, reducer: Reducer, box: Box) -> None:
+        schema, widths = self.schema, [self.schema.features[j].width for j in self.categories]
+        spans = [
+            np.arange(schema.starts[j], schema.starts[j] + w) for j, w in zip(self.categories, widths, strict=True)
+        ]
+        self.entries = np.concatenate(spans) if spans else np.empty(0, np.int64)
+        self.entry_first = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)[:-1]
+        self.owner = np.repeat(np.arange(len(widths)), widths)
+        self.home = self.factual[self.entries] > 0
+        costs = reducer.separable
+        price = costs.price[[self.categories[c] for c in self.owner]] if spans else np.empty(0)
+        self.level_cost = costs.levels[self.entries] + price * ~self.home
+        self.holds = np.ascontiguousarray(self.leaves.levels[:, self.entries].T)
+        self.open = box.allowed[self.entries]
+
+    def span(self, c: int) -> slice:
+        """Return where the entries of a category are."""
+        first = int(self.entry_first[c])
+        return slice(first, first + self.schema.features[self.categories[c]].width)
+
+    def whole(self) -> Part:
+        """Return all of it."""
+        return Part(np.zeros(len(self.numbers), dtype=np.int64), self.size - 1, self.open.copy())
+
+    # -- costs --------------------------------------------------------------------------------------------------
+    def least(self, part: Part) -> tuple[FloatArray, FloatArray]:
+        """Return the least that each number and each category must cost (infinity: nothing is left of it)."""
+        at = np.minimum(np.maximum(self.cheapest, part.low), part.high)
+        levels = np.where(part.allowed, self.level_cost, np.inf)
+        return self.cost[self.first + at], np.minimum.reduceat(levels, self.entry_first) if levels.size else levels
+
+    def within(self, part: Part, left: tuple[FloatArray, FloatArray]) -> Part:
+        """Return the part in which each number and each category costs at most what is left for it."""
+        k = np.arange(len(self.numbers))
+        most = k * _FAR + np.minimum(left[0] + _DUST, 0.5 * _FAR)
+        up = self._up.searchsorted(most, side="right") - self._up_first
+        down = self._down.searchsorted(most, side="right") - self._down_first
+        low = np.maximum(part.low, self.cheapest - down + 1)
+        high = np.minimum(part.high, self.cheapest + up - 1)
+        allowed = part.allowed
+        if self.entries.size:
+            allowed = allowed & (self.level_cost <= left[1][self.owner] + _DUST)
+        return Part(low, high, allowed)
+
+    def changed(self, part: Part) -> tuple[BoolArray, BoolArray]:
+        """Return the numbers and the categories that cannot stay as they are."""
+        away = (self.unchanged < part.low) | (self.unchanged > part.high)
+        if not self.entries.size:
+            return away, np.empty(0, dtype=np.bool_)
+        return away, ~np.logical_or.reduceat(part.allowed & self.home, self.entry_first)
+
+    def staying(self, part: Part, away: tuple[BoolArray, BoolArray]) -> Part:
+        """Return the part in which everything but what is `away` already stays as it is."""
+        low, high = (np.where(away[0], end, self.unchanged) for end in (part.low, part.high))
+        allowed = part.allowed & (away[1][self.owner] | self.home) if self.entries.size else part.allowed
+        return Part(low, high, allowed)
+
+    # -- points -------------------------------------------------------------------------------------------------
+    def point(self, part: Part, start: FloatArray) -> FloatArray:
+        """Return the cheapest point of a part, other features as in `start`."""
+        u = start.copy()
+        at = np.minimum(np.maximum(self.cheapest, part.low), part.high)
+        u[[self.schema.starts[j] for j in self.numbers]] = self.value[self.first + at]
+        levels = np.where(part.allowed, np.where(self.home, -1.0, self.level_cost), np.inf)
+        for c, j in enumerate(self.categories):
+            u[self.schema.slice(j)] = 0.0
+            u[self.schema.starts[j] + int(levels[self.span(c)].argmin())] = 1.0
+        return u
