@@ -41,6 +41,8 @@ LAYERS = {
     "reduce": 4,
     "incumbents": 4,
     "direct": 4,
+    "grids": 4,
+    "splitting": 4,
     "engine": 5,
     "adversary": 6,
     "blame": 6,

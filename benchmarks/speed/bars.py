@@ -96,6 +96,8 @@ _LIMITS = {
     "german-mlp-2x32": 0.5,
     "german-logistic": 0.01,
     "german-tree": 0.01,
+    "breast-logistic": 0.01,
+    "breast-tree": 0.01,
 }
 
 

@@ -262,6 +262,8 @@ _LIST = [
     Problem("german-tree", german, _tree, "tree"),
     Problem("german-mlp-1x50", german, network(50), "network"),
     Problem("german-mlp-2x32", german, network(32, 32), "network"),
+    Problem("breast-logistic", breast_cancer, _logistic, "linear"),
+    Problem("breast-tree", breast_cancer, _tree, "tree"),
     Problem("breast-rf-50x5", breast_cancer, forest(50, 5), "forest"),
     Problem("heloc-rf-100x5", heloc, forest(100, 5), "forest"),
     Problem("heloc-xgboost-100x4", heloc, _xgboost, "xgboost"),

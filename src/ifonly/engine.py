@@ -75,6 +75,7 @@ def _over_branches(
     """Solve alternatives in the order of their bounds until the next bound passes the best answer."""
     best = Found(Status.INFEASIBLE, bound=np.inf)
     value, open_bound = limits.cutoff, np.inf
+    solvers: set[str] = set()
     for branch in branches:
         if branch.bound > value - _BRANCH_DUST:
             break
@@ -84,6 +85,7 @@ def _over_branches(
         others = tuple(branch.demand if d is demand else d for d in statement.demands)
         part = replace(statement, demands=others)
         found = _find_in(part, branch.box, backend, replace(limits, cutoff=value), deadline, on_event)
+        solvers |= {found.solver} - {"", _NO_SOLVER}
         if found.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             open_bound = min(open_bound, max(found.bound, branch.bound))
         if found.u is not None:
@@ -94,6 +96,7 @@ def _over_branches(
             best = found
         if found.interrupted:
             return replace(best, interrupted=True, bound=min(best.bound, open_bound))
+    best = replace(best, solver=" and ".join(sorted(solvers)) or best.solver)
     if np.isfinite(open_bound):
         status = Status.FEASIBLE if best.u is not None else Status.OUT_OF_TIME
         return replace(best, status=status, bound=min(best.bound, open_bound))
@@ -235,7 +238,7 @@ class _Search:
         unfinished = np.isfinite(self.open_bound) or self.interrupted
         if known is None or known.cost > self.limits.cutoff:
             if not unfinished:
-                return Found(Status.INFEASIBLE, bound=np.inf)
+                return Found(Status.INFEASIBLE, bound=np.inf, solver=self.solver)
             status = Status.INTERRUPTED if self.interrupted else Status.OUT_OF_TIME
             return Found(status, bound=self.open_bound, interrupted=self.interrupted)
         proven = min(self.open_bound, self.closed_bound, self.budget)

@@ -155,14 +155,16 @@ class Splitting:
         grid, leaves, around = self.grid, node.leaves, node.around
         for k in np.flatnonzero((part.low != around.low) | (part.high != around.high)):
             leaves = leaves[(grid.begin[k][leaves] <= part.high[k]) & (grid.end[k][leaves] >= part.low[k])]
-        for c in np.unique(grid.owner[part.allowed != around.allowed]):
+        fewer = part.allowed != around.allowed
+        for c in np.unique(grid.owner[fewer]) if fewer.any() else ():
             span = grid.span(int(c))
             leaves = leaves[grid.holds[span][part.allowed[span]][:, leaves].any(axis=0)]
         return leaves
 
     def _best(self, part: Part, leaves: IntArray) -> _Best | None:
         """Return the best leaf of each tree; None when even these do not reach the goal together."""
-        first = np.flatnonzero(np.diff(self.tree[leaves], prepend=-1))
+        tree = self.tree[leaves]
+        first = np.concatenate(([0], np.flatnonzero(tree[1:] != tree[:-1]) + 1))
         if len(self.need) == 1:  # leaves of a tree come in the order of their values
             best = leaves[first]
             if self.values[best, 0].sum() < self.need[0]:
@@ -176,7 +178,7 @@ class Splitting:
             g = int(spare.argmin())
             count = np.diff(first, append=len(leaves))
             hits = np.flatnonzero(values[:, g] == np.repeat(tops[:, g], count))
-            best = leaves[hits[np.diff(self.tree[leaves[hits]], prepend=-1) != 0]]
+            best = leaves[hits[np.diff(tree[hits], prepend=-1) != 0]]
         grid = self.grid
         begin = np.maximum(grid.begin[:, best], part.low[:, None])
         end = np.minimum(grid.end[:, best], part.high[:, None])
