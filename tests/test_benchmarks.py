@@ -101,7 +101,7 @@ def test_what_breaks_a_feature_is_not_coherent(case: Case) -> None:
 
 
 def test_problems_are_those_of_the_issue() -> None:
-    assert len(PROBLEMS) == 16
+    assert len(PROBLEMS) == 18
     assert set(QUICK) <= set(PROBLEMS)
     assert set(METHODS) == {"ifonly", "leafbigm", *PEERS}
 

@@ -75,7 +75,6 @@ def _over_branches(
     """Solve alternatives in the order of their bounds until the next bound passes the best answer."""
     best = Found(Status.INFEASIBLE, bound=np.inf)
     value, open_bound = limits.cutoff, np.inf
-    solvers: set[str] = set()
     for branch in branches:
         if branch.bound > value - _BRANCH_DUST:
             break
@@ -85,7 +84,8 @@ def _over_branches(
         others = tuple(branch.demand if d is demand else d for d in statement.demands)
         part = replace(statement, demands=others)
         found = _find_in(part, branch.box, backend, replace(limits, cutoff=value), deadline, on_event)
-        solvers |= {found.solver} - {"", _NO_SOLVER}
+        # The bounds of alternatives are linear programs, even where all that is left of one needs no solver.
+        found = replace(found, solver=backend.label if found.solver == _NO_SOLVER else found.solver)
         if found.status not in (Status.OPTIMAL, Status.INFEASIBLE):
             open_bound = min(open_bound, max(found.bound, branch.bound))
         if found.u is not None:
@@ -96,7 +96,6 @@ def _over_branches(
             best = found
         if found.interrupted:
             return replace(best, interrupted=True, bound=min(best.bound, open_bound))
-    best = replace(best, solver=" and ".join(sorted(solvers)) or best.solver)
     if np.isfinite(open_bound):
         status = Status.FEASIBLE if best.u is not None else Status.OUT_OF_TIME
         return replace(best, status=status, bound=min(best.bound, open_bound))

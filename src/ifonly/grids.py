@@ -22,7 +22,6 @@ from ifonly.variables import Cells
 __all__ = ["Grid", "Part"]
 
 BoolArray = npt.NDArray[np.bool_]
-_FAR = 1e6  # more than any cost that is looked up, so that the costs of all features can lie on one line
 _DUST = 1e-9
 
 
@@ -98,8 +97,11 @@ class Grid:
         # Staying is never dearer; where a change costs nothing, it still is a change.
         self.cheapest = np.where(self.unchanged >= 0, self.unchanged, [int(c.argmin()) for c in costs]).astype(np.int64)
         self.number_of = np.repeat(np.arange(n), self.size)
-        up = [k * _FAR + c[h:] for k, (c, h) in enumerate(zip(costs, self.cheapest, strict=True))]
-        down = [k * _FAR + c[h::-1] for k, (c, h) in enumerate(zip(costs, self.cheapest, strict=True))]
+        # Costs as shares of the dearest of a number, each number two units behind the one before: all lie on one line.
+        self._dearest = np.array([c.max() or 1.0 for c in costs])
+        shares = [2.0 * k + c / dearest for k, (c, dearest) in enumerate(zip(costs, self._dearest, strict=True))]
+        up = [share[h:] for share, h in zip(shares, self.cheapest, strict=True)]
+        down = [share[h::-1] for share, h in zip(shares, self.cheapest, strict=True)]
         self._up, self._down = (np.concatenate(side) if n else np.empty(0) for side in (up, down))
         self._up_first = np.concatenate([[0], np.cumsum([len(c) for c in up])]).astype(np.int64)[:-1]
         self._down_first = np.concatenate([[0], np.cumsum([len(c) for c in down])]).astype(np.int64)[:-1]
@@ -137,15 +139,15 @@ class Grid:
 
     def within(self, part: Part, left: tuple[FloatArray, FloatArray]) -> Part:
         """Return the part in which each number and each category costs at most what is left for it."""
-        k = np.arange(len(self.numbers))
-        most = k * _FAR + np.minimum(left[0] + _DUST, 0.5 * _FAR)
+        most = 2.0 * np.arange(len(self.numbers)) + np.minimum(left[0] / self._dearest + _DUST, 1.5)
         up = self._up.searchsorted(most, side="right") - self._up_first
         down = self._down.searchsorted(most, side="right") - self._down_first
         low = np.maximum(part.low, self.cheapest - down + 1)
         high = np.minimum(part.high, self.cheapest + up - 1)
         allowed = part.allowed
         if self.entries.size:
-            allowed = allowed & (self.level_cost <= left[1][self.owner] + _DUST)
+            enough = left[1] + _DUST * np.maximum(1.0, left[1])
+            allowed = allowed & (self.level_cost <= enough[self.owner])
         return Part(low, high, allowed)
 
     def changed(self, part: Part) -> tuple[BoolArray, BoolArray]:
