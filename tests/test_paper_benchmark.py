@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.paper import answers, bars, measure, metrics, radar, remote, tables
 from benchmarks.paper.__main__ import options
 from benchmarks.paper.answers import Cell
+from benchmarks.paper.measure import _made_whole
 from benchmarks.paper.replies import Reply
 from benchmarks.paper.sets import factual_positions
 from benchmarks.peers.catalogue import PEERS
@@ -311,3 +312,11 @@ def test_listed_factuals_are_located(tmp_path: Path) -> None:
     assert sorted(found) == sorted(rows)
     assert json.loads((ROOT / "benchmarks" / "paper" / "factuals.json").read_text())["compas"] == rows
     assert os.environ.get("IFONLY_DATA")
+
+
+def test_a_whole_number_that_is_off_by_rounding_is_whole() -> None:
+    fields = (Field("late", "integer", (0,), 0.0, 9.0), Field("share", "number", (1,), 0.0, 1.0))
+    rows = np.array([[0.99999997, 0.99999997], [2.4, 0.5], [np.nan, 0.1]])
+    made = _made_whole(rows, Encoding(fields))
+    assert made.tolist()[:2] == [[1.0, 0.99999997], [2.4, 0.5]]
+    assert np.isnan(made[2, 0])

@@ -22,12 +22,12 @@ import numpy.typing as npt
 
 from benchmarks.peers.encoding import Encoding, FloatArray
 
-__all__ = ["DIVERSITY", "PROXIMITY", "QUALITY", "Real", "faults", "paper_measures"]
+__all__ = ["DIVERSITY", "PROXIMITY", "QUALITY", "WHOLE", "Real", "faults", "paper_measures"]
 
 PROXIMITY = ("validity", "cat_proximity", "cont_proximity", "sparsity")
 DIVERSITY = ("cat_diversity", "cont_diversity", "sparsity_diversity")
 QUALITY = ("immutable", "integer", "category", "outside", "hull_distance", "row_distance")
-_WHOLE = 1e-6
+WHOLE = 1e-6
 _ROOM = 1e-9
 _ROUNDS = 1000
 _DUST = 1e-10
@@ -73,7 +73,7 @@ def faults(factual: FloatArray, answers: FloatArray, encoding: Encoding, frozen:
     high = np.array([np.inf if f.kind == "category" else f.high for f in encoding.fields])
     room = _ROOM * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
     room[~np.isfinite(room)] = 0.0
-    rough = np.abs(answers - np.round(answers)) > _WHOLE
+    rough = np.abs(answers - np.round(answers)) > WHOLE
     beyond = (answers < low - room) | (answers > high + room)
     return {
         "immutable": float((moved & fixed).any(axis=1).mean()),

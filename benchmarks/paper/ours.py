@@ -2,8 +2,8 @@
 
 With S the sum of the training ranges of the numeric features, in raw units, and the raw l1 distance of an answer:
 
-- ``ifonly``: raw l1 + S/500 per changed feature + 30 S/500 per switched category. One number that weighs what the
-  paper's three measures count;
+- ``ifonly``: raw l1 + p S per changed feature + 30 p S per switched category, with p as `PRICE` says. One number that
+  weighs what the paper's three measures count;
 - ``ifonly-fewest``: (changed features + switched categories) first, raw l1 next: S per change, so that no distance
   outweighs a change. Its sparsity is the greatest that any answer has;
 - ``ifonly-nearest``: raw l1 alone; a switched category costs 0.01, so that none is switched for nothing. Its continuous
@@ -27,12 +27,14 @@ from ifonly import Actionability, Diversity, Explainer, Manifold, Proximity, Spa
 from ifonly.criteria import Criterion
 from ifonly.errors import IfOnlyError, IfOnlyWarning, NoCounterfactual
 
-__all__ = ["APART", "OBJECTIVES", "Ours", "criteria"]
+__all__ = ["APART", "OBJECTIVES", "PRICE", "Ours", "criteria"]
 
 OBJECTIVES = ("ifonly", "ifonly-fewest", "ifonly-nearest", "ifonly_tr", "ifonly-diverse")
 # The least distance between answers, and what the range of a number counts.
 APART = {"adult": (3.0, 0.2), "compas": (1.5, 1.0), "heloc": (2.0, 1.0), "give_me_some_credit": (2.0, 1.0)}
-_PRICE, _SWITCH = 1 / 500, 30.0
+# What a changed feature costs, as a share of all ranges. Two amounts of money make up all of S on Give Me Some Credit.
+PRICE = {"adult": 1 / 100, "compas": 1 / 100, "heloc": 1 / 100, "give_me_some_credit": 1 / 10_000}
+_SWITCH = 30.0
 _EPSILON = 0.1
 
 
@@ -60,7 +62,8 @@ def criteria(method: str, source: Fitted) -> list[Criterion]:
         ranges = Proximity("l1", scale="range", weights=dict.fromkeys(data.numbers, weight))
         return [ranges, Sparsity(price=0.01), Diversity("iterate", distance=distance), *house]
     region = [Manifold(epsilon=_EPSILON)] if method == "ifonly_tr" else []
-    return [*price(_PRICE * total, _SWITCH * _PRICE * total), *region, *house]
+    change = PRICE[data.name] * total
+    return [*price(change, _SWITCH * change), *region, *house]
 
 
 class Ours:
