@@ -153,6 +153,25 @@ def test_a_factual_with_holes_and_one_outside_of_what_is_demanded():
     assert answers[0][0].certificate.objective == pytest.approx(answers[1][0].certificate.objective, abs=3e-6)
 
 
+@pytest.mark.parametrize("at_most", [1, 2, 4])
+def test_a_change_that_is_demanded_of_a_feature_no_tree_looks_at(at_most):
+    model, want = MODELS["forest"]
+    rows = X[(model.predict(X) == "bad") & (X["phone"] == "no")]
+    criteria = [Actionability(allow={"phone": ["yes"]}), Sparsity(at_most=at_most, price=0.05)]
+    mine, solved = Explainer(model, X), Explainer(model, X, solver="highs")
+    for i in range(3):
+        found = []
+        for explainer in (mine, solved):
+            with pytest.warns(FactualViolatesDemand):
+                asked = explainer._ask(rows.iloc[[i]], want, criteria)
+            found.append(find(asked.statement, explainer.backend, Limits()))
+        assert found[0].status is found[1].status
+        if found[0].u is not None:
+            assert found[0].solver == NONE
+            costs = [float(asked.statement.objective(f.u[None, :])[0]) for f in found]
+            assert costs[0] == pytest.approx(costs[1], abs=3e-6)
+
+
 # -- giving up ------------------------------------------------------------------------------------------------------
 def confident() -> tuple[Explainer, pd.DataFrame]:
     data, y = load_breast_cancer(return_X_y=True, as_frame=True)

@@ -59,6 +59,8 @@ class Grid:
         The first and the last cell that a leaf allows, shape (numbers, leaves).
     holds
         Whether a leaf allows a level, shape (entries, leaves).
+    elsewhere, changed_elsewhere
+        What all other features must cost, and how many of them must change, because the box demands it.
     """
 
     def __init__(self, reducer: Reducer, box: Box, leaves: Leaves) -> None:
@@ -68,6 +70,9 @@ class Grid:
         self.categories = [j for j in leaves.features if not leaves.is_numeric[j]]
         self._tabulate_numbers(reducer, box)
         self._tabulate_levels(reducer, box)
+        others = [j for j in range(len(self.schema)) if j not in leaves.features]
+        self.elsewhere = float(sum(reducer.forced_one(box, j) for j in others))
+        self.changed_elsewhere = sum(not box.contains_at(j, self.factual[None, :])[0] for j in others)
 
     # -- tables -------------------------------------------------------------------------------------------------
     def _tabulate_numbers(self, reducer: Reducer, box: Box) -> None:
@@ -132,7 +137,7 @@ class Grid:
 
     # -- costs --------------------------------------------------------------------------------------------------
     def least(self, part: Part) -> tuple[FloatArray, FloatArray]:
-        """Return the least that each number and each category must cost (infinity: nothing is left of it)."""
+        """Return the least that each number and each category must cost (infinity: nothing is left of a category)."""
         at = np.minimum(np.maximum(self.cheapest, part.low), part.high)
         levels = np.where(part.allowed, self.level_cost, np.inf)
         return self.cost[self.first + at], np.minimum.reduceat(levels, self.entry_first) if levels.size else levels

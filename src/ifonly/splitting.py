@@ -107,8 +107,9 @@ class Splitting:
         leaves = brackets.leaves.within(box)
         self.grid = Grid(self.reducer, box, leaves)
         self.values = brackets.values_of(leaves)
-        self.need = -brackets.constant - _TIE * np.maximum(1.0, np.abs(brackets.constant))
         self.tree = leaves.tree
+        largest = np.abs(self.values).max(axis=0) * brackets.trees.n_trees
+        self.need = -brackets.constant - _TIE * np.maximum(1.0, np.maximum(largest, np.abs(brackets.constant)))
 
     def _inhabited(self) -> IntArray:
         """Return the leaves that some admissible value of each feature reaches, ordered by tree and value."""
@@ -137,15 +138,15 @@ class Splitting:
     def _reduced(self, part: Part) -> Part | None:
         """Return what the budget and the number of changes leave of a part."""
         grid = self.grid
-        if self.most < len(grid.numbers) + len(grid.categories):
+        if self.most < len(grid.numbers) + len(grid.categories) + grid.changed_elsewhere:
             away = grid.changed(part)
-            count = int(away[0].sum() + away[1].sum())
+            count = int(away[0].sum() + away[1].sum()) + grid.changed_elsewhere
             if count > self.most:
                 return None
             if count == self.most:
                 part = grid.staying(part, away)
         numbers, levels = grid.least(part)
-        spare = self.budget() - float(numbers.sum() + levels.sum())
+        spare = self.budget() - grid.elsewhere - float(numbers.sum() + levels.sum())
         if not spare >= 0.0:
             return None
         return part if spare == np.inf else grid.within(part, (numbers + spare, levels + spare))
@@ -254,7 +255,7 @@ class Splitting:
         """Take the cheapest point of where best leaves meet, then split off what may be cheaper than it."""
         grid = self.grid
         here, there = grid.least(part), grid.least(meeting)
-        cost = float(there[0].sum() + there[1].sum())
+        cost = grid.elsewhere + float(there[0].sum() + there[1].sum())
         met = cost <= self.budget() and self.incumbents.offer(grid.point(meeting, self.incumbents.start))
         dearer = np.concatenate([there[0] - here[0], there[1] - here[1]])
         k = int(dearer.argmax()) if dearer.size else -1
