@@ -253,8 +253,9 @@ class PricedProgram:
     def _run(self) -> bool:
         """Solve once; say whether there is a point.
 
-        A solve that ends without a verdict is repeated from scratch, then with wider tolerances; what an answer breaks
-        by that is seen when it is verified.
+        A solve that ends without a verdict is repeated from scratch, then with wider tolerances, and at last with a
+        presolve, which often sees at once what the simplex method cannot decide. What an answer breaks by a tolerance is
+        seen when it is verified.
         """
         import highspy  # noqa: PLC0415 - imported only when something is solved
 
@@ -263,10 +264,12 @@ class PricedProgram:
         self.highs.setOptionValue("simplex_strategy", _DUAL if self._moved else _PRIMAL)
         self._moved = False
         ended = None
-        for tolerance in (_FEASIBILITY, _FEASIBILITY, 10.0 * _FEASIBILITY, 100.0 * _FEASIBILITY):
-            self._set_tolerance(tolerance)
+        for wider, presolve in ((1.0, "off"), (1.0, "off"), (10.0, "off"), (100.0, "off"), (1.0, "on")):
+            self._set_tolerance(wider * _FEASIBILITY)
+            self.highs.setOptionValue("presolve", presolve)
             self.highs.run()
             ended = self.highs.getModelStatus()
+            self.highs.setOptionValue("presolve", "off")
             if ended in (kinds.kOptimal, kinds.kModelEmpty):
                 return True
             if ended in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
