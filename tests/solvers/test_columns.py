@@ -20,7 +20,7 @@ class Undecided:
     def __getattr__(self, name):
         return getattr(self._highs, name)
 
-    def setOptionValue(self, key, value):
+    def setOptionValue(self, key, value):  # noqa: N802 - as HiGHS spells it
         self.options[key] = value
         return self._highs.setOptionValue(key, value)
 
@@ -28,7 +28,7 @@ class Undecided:
         self.runs += 1
         return self._highs.run()
 
-    def getModelStatus(self):
+    def getModelStatus(self):  # noqa: N802 - as HiGHS spells it
         return self._highs.getModelStatus() if self._decides(self) else UNKNOWN
 
 
