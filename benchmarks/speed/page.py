@@ -43,12 +43,13 @@ timed for anybody. `ifonly` uses one thread, and HiGHS where it needs a solver.
 pip install -e ".[test-all]"
 python -m benchmarks.speed                                     # everything: hours, since peers run into their limits
 python -m benchmarks.speed --quick                             # does it work? some minutes
-python -m benchmarks.speed --give-up 2 --budget 100 --resume   # as below; goes on with an interrupted run
+python -m benchmarks.speed --give-up 2 --budget 100 --resume   # peers give up early; goes on with an interrupted run
 python -m benchmarks.speed.page benchmarks/results/speed docs
 ```
 
 Peers run in environments of their own, made on demand in the folder `IFONLY_PEERS` (a cache folder by default) and spoken to
-over JSON. The data sets beyond German Credit and breast cancer are fetched once, or taken from `IFONLY_DATA`.
+over JSON. The data sets beyond German Credit and breast cancer are fetched once, or taken from `IFONLY_DATA`. A peer
+without a line in a table below was not asked about that problem.
 """
 
 
