@@ -7,6 +7,7 @@ levels. A part of the box is then a range of cells per number and a set of level
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,9 +97,8 @@ class Grid:
             if same.size:
                 self.unchanged[k] = same[0]
         self.size = np.array([len(c) for c in costs], dtype=np.int64)
-        self.first = np.concatenate([[0], np.cumsum(self.size)]).astype(np.int64)[:-1] if n else np.empty(0, np.int64)
-        self.cost = np.concatenate(costs) if n else np.empty(0)
-        self.value = np.concatenate(values) if n else np.empty(0)
+        self.first = _starts(costs)
+        self.cost, self.value = _joined(costs), _joined(values)
         # Staying is never dearer; where a change costs nothing, it still is a change.
         self.cheapest = np.where(self.unchanged >= 0, self.unchanged, [int(c.argmin()) for c in costs]).astype(np.int64)
         self.number_of = np.repeat(np.arange(n), self.size)
@@ -107,22 +107,17 @@ class Grid:
         shares = [2.0 * k + c / dearest for k, (c, dearest) in enumerate(zip(costs, self._dearest, strict=True))]
         up = [share[h:] for share, h in zip(shares, self.cheapest, strict=True)]
         down = [share[h::-1] for share, h in zip(shares, self.cheapest, strict=True)]
-        self._up, self._down = (np.concatenate(side) if n else np.empty(0) for side in (up, down))
-        self._up_first = np.concatenate([[0], np.cumsum([len(c) for c in up])]).astype(np.int64)[:-1]
-        self._down_first = np.concatenate([[0], np.cumsum([len(c) for c in down])]).astype(np.int64)[:-1]
+        self._up, self._down = _joined(up), _joined(down)
+        self._up_first, self._down_first = _starts(up), _starts(down)
 
     def _tabulate_levels(self, reducer: Reducer, box: Box) -> None:
-        schema, widths = self.schema, [self.schema.features[j].width for j in self.categories]
-        spans = [
-            np.arange(schema.starts[j], schema.starts[j] + w) for j, w in zip(self.categories, widths, strict=True)
-        ]
-        self.entries = np.concatenate(spans) if spans else np.empty(0, np.int64)
-        self.entry_first = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)[:-1]
-        self.owner = np.repeat(np.arange(len(widths)), widths)
+        every = np.arange(self.schema.width)
+        spans = [every[self.schema.slice(j)] for j in self.categories]
+        self.entries = _joined(spans).astype(np.int64)
+        self.entry_first = _starts(spans)
+        self.owner = np.repeat(np.arange(len(spans)), [len(span) for span in spans])
         self.home = self.factual[self.entries] > 0
-        costs = reducer.separable
-        price = costs.price[[self.categories[c] for c in self.owner]] if spans else np.empty(0)
-        self.level_cost = costs.levels[self.entries] + price * ~self.home
+        self.level_cost = reducer.separable.entries(self.schema, self.factual, self.entries)
         self.holds = np.ascontiguousarray(self.leaves.levels[:, self.entries].T)
         self.open = box.allowed[self.entries]
 
@@ -179,3 +174,13 @@ class Grid:
             u[self.schema.slice(j)] = 0.0
             u[self.schema.starts[j] + int(levels[self.span(c)].argmin())] = 1.0
         return u
+
+
+def _joined(parts: Sequence[FloatArray] | Sequence[IntArray]) -> FloatArray:
+    """Return arrays one after the other, and an empty one for none."""
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _starts(parts: Sequence[FloatArray] | Sequence[IntArray]) -> IntArray:
+    """Return where each of the joined arrays begins."""
+    return np.cumsum([0, *(len(part) for part in parts)])[:-1].astype(np.int64)

@@ -181,7 +181,7 @@ class Incumbents:
             trial[part] = self.start[part]
             if bool(goal.holds(self.query, trial[None, :])[0]):
                 u = trial
-        numeric = [self.schema.starts[j] for j, f in enumerate(self.schema.features) if isinstance(f, Numeric)]
+        numeric = [self.schema.starts[j] for j in self.schema.numeric]
         steps = np.linspace(0.0, 1.0, 65)[:-1]
         trials = np.repeat(u[None, :], len(steps), axis=0)
         trials[:, numeric] -= steps[:, None] * (u - self.start)[numeric]

@@ -236,13 +236,11 @@ class Reducer:
         keep = (low <= high) & act[j]
         j, low, high, position = j[keep], low[keep], high[keep], cells.position[keep]
         value = np.clip(hat[j], low, high)
-        moved = np.abs(value - hat[j])
-        costs = self.separable
-        cost = costs.linear[j] * moved + costs.square[j] * moved**2 + costs.price[j] * (moved != 0)
+        cost = self.separable.numeric(j, value - hat[j])
         entry = np.flatnonzero(box.allowed & (act & ~leaves.is_numeric)[leaves.entry_feature])
         i = leaves.entry_feature[entry]
         level = entry - starts[i]
-        level_cost = costs.levels[entry] + costs.price[i] * (factual[entry] == 0)
+        level_cost = self.separable.entries(self.schema, factual, entry)
         return Menu(
             np.concatenate([j, i]),
             np.concatenate([value, level.astype(np.float64)]),

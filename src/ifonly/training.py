@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ifonly.mip import FloatArray
 from ifonly.models import Model
-from ifonly.schema import Numeric, Schema
+from ifonly.schema import Schema
 
 __all__ = ["Training"]
 
@@ -39,7 +39,7 @@ class Training:
     @cached_property
     def numeric(self) -> tuple[int, ...]:
         """The numeric features."""
-        return tuple(j for j, f in enumerate(self.schema.features) if isinstance(f, Numeric))
+        return tuple(self.schema.numeric)
 
     @cached_property
     def numeric_columns(self) -> list[int]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
-from ifonly.mip import Affine, FloatArray
+from ifonly.mip import Affine, FloatArray, IntArray
 from ifonly.models import Model
 from ifonly.schema import Schema
 from ifonly.training import Training
@@ -214,15 +214,18 @@ class Costs:
             self.levels + other.levels,
         )
 
-    def numeric(self, j: int, deviation: FloatArray) -> FloatArray:
-        """Return the cost of moving numeric feature `j` by these amounts."""
+    def numeric(self, j: int | Sequence[int] | IntArray, deviation: FloatArray) -> FloatArray:
+        """Return the cost of moving numeric feature `j`, or one feature for each amount, by these amounts."""
         moved = np.abs(deviation)
         return np.asarray(self.linear[j] * moved + self.square[j] * moved**2 + self.price[j] * (moved != 0))
 
     def level_costs(self, schema: Schema, j: int, factual: FloatArray) -> FloatArray:
         """Return the cost of each level of categorical feature `j`."""
-        part = schema.slice(j)
-        return np.asarray(self.levels[part] + self.price[j] * (factual[part] == 0))
+        return self.entries(schema, factual, schema.slice(j))
+
+    def entries(self, schema: Schema, factual: FloatArray, which: slice | IntArray) -> FloatArray:
+        """Return the cost of the levels that some entries of the canonical vector stand for."""
+        return np.asarray(self.levels[which] + self.price[schema.owner[which]] * (factual[which] == 0))
 
     def without(self, schema: Schema, features: frozenset[int]) -> Costs:
         """Return the costs with those of some features set to zero."""
@@ -235,14 +238,12 @@ class Costs:
     def per_feature(self, query: Query, U: FloatArray) -> FloatArray:
         """Return the cost of each feature of each row; a value in place of a missing one costs only its price."""
         schema, factual = query.schema, query.factual
-        numeric, owner = schema.numeric, schema.owner
+        numeric = schema.numeric
         at = [schema.starts[j] for j in numeric]
-        hat, entries = factual[at], U * (self.levels + self.price[owner] * (factual == 0))
-        moves = U[:, at] - hat
-        costs = self.linear[numeric] * np.abs(moves) + self.square[numeric] * moves**2
-        costs += self.price[numeric] * (moves != 0)
-        absent = np.isnan(hat)
+        hat, absent = factual[at], np.isnan(factual[at])
+        costs = self.numeric(numeric, U[:, at] - hat)
         costs[:, absent] = np.where(np.isnan(U[:, at]), 0.0, self.price[numeric])[:, absent]
+        entries = U * self.entries(schema, factual, slice(None))
         entries[:, at] = costs
         return np.asarray(np.add.reduceat(entries, schema.starts, axis=1))
 

@@ -81,7 +81,7 @@ def _rows_near(query: Query, n: int, rng: np.random.Generator) -> list[FloatArra
 def _pinned(statement: Statement, u: FloatArray) -> Problem:
     """Return the whole program with rows that pin every variable to `u`."""
     schema = statement.query.schema
-    numeric = frozenset(j for j, f in enumerate(schema.features) if isinstance(f, Numeric))
+    numeric = frozenset(schema.numeric)
     problem = Problem(replace(statement, margin=0.0), statement.box(), extra_raw=numeric)
     problem.touch(frozenset(range(len(schema))))  # the pins move features that the model may not look at
     for demand in statement.demands:

@@ -53,8 +53,8 @@ def test_adaboost_median(member):
     assert len(estimator.estimators_) > 2
     model = opened(estimator, FRAME)
     U = points(Schema.infer(FRAME), FRAME, model.read.form.cuts())
-    shown = estimator.predict(model.prepare(U))
-    assert model.read.form(U)[:, 0] == pytest.approx(shown, rel=1e-9, abs=1e-9)
+    assert len(U) >= 5000
+    agree(model, U, estimator.predict)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
