@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
@@ -174,7 +175,15 @@ def test_a_torch_module_behind_an_imputer():
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("last", [LogisticRegression(), MLPClassifier((4,), max_iter=300, tol=1e-2, random_state=0)])
+@pytest.mark.parametrize(
+    "last",
+    [
+        LogisticRegression(),
+        MLPClassifier((4,), max_iter=300, tol=1e-2, random_state=0),
+        RandomForestClassifier(5, max_depth=3, random_state=0),
+    ],
+    ids=["linear", "network", "forest"],
+)
 def test_an_onnx_graph_behind_an_imputer(last):
     skl2onnx = pytest.importorskip("skl2onnx")
     pytest.importorskip("onnxruntime")
@@ -184,4 +193,6 @@ def test_an_onnx_graph_behind_an_imputer(last):
     Z = prepared.transform(HOLES).astype(np.float32)
     fitted = last.fit(Z, YES)
     graph = skl2onnx.to_onnx(fitted, Z[:1], options={id(fitted): {"zipmap": False}}).SerializeToString()
-    check_reader(OnnxClassifier(graph, transform=prepared), HOLES, points=1000, tolerance=1e-5)
+    estimator = OnnxClassifier(graph, transform=prepared)
+    check_reader(estimator, HOLES, points=1000, tolerance=1e-5)
+    assert Explainer(estimator, HOLES).model.read.accepts_missing == frozenset(range(5))

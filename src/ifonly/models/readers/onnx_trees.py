@@ -38,11 +38,12 @@ class Input:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """The trees of one node, and how they become a decision."""
+    """The trees of one node, how they become a decision, and the features whose gaps are filled in before them."""
 
     form: Trees
     link: Link
-    threshold: float = 0.0
+    threshold: float
+    filled: frozenset[int]
 
     def classifier(self, classes: tuple[Any, ...], where: str) -> Read:
         """Return the decision: one sum belongs to the second of two classes, several to one class each."""
@@ -51,7 +52,15 @@ class Ensemble:
                 f"{where}the trees of the ONNX graph give {self.form.n_outputs} scores for {len(classes)} classes."
             )
         rule: Literal["sign", "argmax"] = "sign" if self.form.n_outputs == 1 else "argmax"
-        return Read(self.form, classes, rule, self.link, threshold=self.threshold, piecewise_constant=True)
+        return Read(
+            self.form,
+            classes,
+            rule,
+            self.link,
+            threshold=self.threshold,
+            piecewise_constant=True,
+            accepts_missing=self.filled,
+        )
 
     def regressor(self, where: str) -> Read:
         """Return the value of a regression ensemble."""
@@ -60,7 +69,7 @@ class Ensemble:
                 f"{where}the trees of the ONNX graph give {self.form.n_outputs} outputs behind {self.link!r}; a "
                 "regression model has one, as it is."
             )
-        return Read(self.form, piecewise_constant=True)
+        return Read(self.form, piecewise_constant=True, accepts_missing=self.filled)
 
 
 def read_ensemble(kind: str, options: Mapping[str, Any], value: Any, walk: Any, name: str) -> tuple[Any, ...]:
@@ -91,7 +100,7 @@ def read_ensemble(kind: str, options: Mapping[str, Any], value: Any, walk: Any, 
     form = assemble(source, trees, base, _float64_at_most if double else float32_at_most)
     # The runtime compares a sum of weights that are all positive with one half, and any other sum with zero.
     threshold = 0.5 if binary and bool((weights >= 0).all()) else 0.0
-    ensemble = Ensemble(form, _POST[after], threshold)
+    ensemble = Ensemble(form, _POST[after], threshold, source.may_miss(False))
     return (None, ensemble) if prefix == "class" else (ensemble,)
 
 
