@@ -20,7 +20,7 @@ from ifonly.problem import Problem, Statement, build
 from ifonly.reduce import Reducer
 from ifonly.solvers import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.pricing import with_blocks
-from ifonly.solvers.tangents import solve
+from ifonly.solvers.tangents import relaxation, solve
 from ifonly.splitting import Splitting
 
 __all__ = ["Found", "find", "run"]
@@ -324,11 +324,7 @@ class _Search:
         if program.squares or program.convex or not program.integer.any() or program.n_columns < _TINY:
             return Solution(Status.OUT_OF_TIME)
         limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
-        found = self.backend.solve(replace(program, integer=np.zeros_like(program.integer)), limits)
-        self.interrupted |= found.interrupted
-        if found.status is Status.OPTIMAL:
-            return replace(found, bound=found.objective)
-        return found if found.status is Status.INFEASIBLE else Solution(Status.OUT_OF_TIME)
+        return relaxation(program, limits)
 
     def _rounded(self, problem: Problem, values: FloatArray) -> bool:
         """Round a solution without integers in a few ways, shrink what reaches the goal, and say if that helped."""

@@ -23,7 +23,6 @@ IntArray = npt.NDArray[np.int64]
 
 _NO_COLUMNS: IntArray = np.empty(0, dtype=np.int64)
 _NO_VALUES: FloatArray = np.empty(0, dtype=np.float64)
-_LARGE_ENTRY = 2.0**14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +124,8 @@ class Convex:
 class MipArrays:
     """A program frozen into the arrays that every backend takes.
 
-    `row_factor` is what the first rows were multiplied by when it was frozen, for whoever adds entries to them.
+    `row_factor` is what the first rows were multiplied by when it was scaled (see `ifonly.scaling`), for whoever adds
+    entries to them.
     """
 
     cost: FloatArray
@@ -283,20 +283,18 @@ class Mip:
         empty_integer = np.empty(0, dtype=np.bool_)
         row_lower = np.concatenate(self._row_lower) if self._row_lower else _NO_VALUES
         row_upper = np.concatenate(self._row_upper) if self._row_upper else _NO_VALUES
-        matrix, factor = _balanced(self._matrix())
         return MipArrays(
             cost=cost,
             offset=objective.constant,
-            matrix=matrix,
-            row_lower=row_lower * factor,
-            row_upper=row_upper * factor,
+            matrix=self._matrix(),
+            row_lower=row_lower,
+            row_upper=row_upper,
             lower=self._lower[0] if self._lower else _NO_VALUES,
             upper=self._upper[0] if self._upper else _NO_VALUES,
             integer=self._integer[0] if self._integer else empty_integer,
             squares=tuple(self._squares),
             convex=tuple(self._convex),
             names=tuple(self._names),
-            row_factor=factor,
         )
 
     def _matrix(self) -> sparse.csr_matrix:
@@ -310,16 +308,3 @@ class Mip:
         matrix.sum_duplicates()
         return matrix
 
-
-def _balanced(matrix: sparse.csr_matrix) -> tuple[sparse.csr_matrix, FloatArray]:
-    """Return a matrix whose rows have entries near 1 where they were far from it, and what each row was multiplied by.
-
-    Solvers check rows to an absolute tolerance, which means nothing beside entries in millions. Powers of two lose no digit.
-    """
-    sizes = np.abs(matrix.data)
-    if not sizes.size or (sizes.max() <= _LARGE_ENTRY and sizes.min() >= 1.0 / _LARGE_ENTRY):
-        return matrix, np.ones(matrix.shape[0])
-    peaks = np.asarray(abs(matrix).max(axis=1).todense()).reshape(-1)
-    odd = (peaks > _LARGE_ENTRY) | ((peaks < 1.0 / _LARGE_ENTRY) & (peaks > 0))
-    factor = np.where(odd, 2.0 ** -np.round(np.log2(np.where(odd, peaks, 1.0))), 1.0)
-    return sparse.csr_matrix(sparse.diags(factor) @ matrix), factor

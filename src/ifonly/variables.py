@@ -22,7 +22,6 @@ from ifonly.schema import Numeric, Schema
 __all__ = ["Cells", "Variables"]
 
 _MOST_STEPS = 1e6  # beyond, integrality is below what solvers can tell apart
-_SMALL_RANGE, _LARGE_VALUE = 1e-3, 1e4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,25 +171,12 @@ class Variables:
             first, last = round(low / step), round(high / step)
             x = self.mip.column(first, last, integer=True, name=feature.name) * step
         else:  # so many steps that one of them is nothing: `point` puts the value on its grid
-            unit, origin = self._unit(j)
-            x = self.mip.column((low - origin) / unit, (high - origin) / unit, name=feature.name) * unit + origin
+            x = self.mip.column(low, high, name=feature.name)
         cells = self.cells(j)
         if cells.cuts.size:
             self.mip.row(x - self.cell_table(j, cells.low), lower=0.0)
             self.mip.row(x - self.cell_table(j, cells.high), upper=0.0)
         return x
-
-    def _unit(self, j: int) -> tuple[float, float]:
-        """Return in which unit and from where the columns of feature `j` count; (1, 0) unless its numbers are extreme.
-
-        Solvers work to absolute tolerances, so a value in billions is counted from the factual, or from where the box is
-        nearest to it, in powers of two that lose no digit.
-        """
-        low, high = float(self.box.lower[j]), float(self.box.upper[j])
-        if high - low >= _SMALL_RANGE and max(abs(low), abs(high)) <= _LARGE_VALUE:
-            return 1.0, 0.0
-        hat = float(self.factual[self.schema.starts[j]])
-        return 2.0 ** round(np.log2(high - low)), low if np.isnan(hat) else min(max(hat, low), high)
 
     def is_raw(self, j: int) -> bool:
         """Whether the raw value of numeric feature `j` takes part in the problem."""
@@ -207,9 +193,9 @@ class Variables:
             elif high <= hat:
                 d = hat - x
             else:
-                name, (unit, _) = self.schema.features[j].name, self._unit(j)
-                up = self.mip.column(0.0, (high - hat) / unit, name=f"{name}_up") * unit
-                down = self.mip.column(0.0, (hat - low) / unit, name=f"{name}_down") * unit
+                name = self.schema.features[j].name
+                up = self.mip.column(0.0, high - hat, name=f"{name}_up")
+                down = self.mip.column(0.0, hat - low, name=f"{name}_down")
                 self.mip.row(x - up + down, hat, hat)
                 d = up + down
             self._deviation[j] = d

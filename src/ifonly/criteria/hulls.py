@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["TOLERANCE", "InHull"]
 
 TOLERANCE = 1e-7
-_FAR = 1e6
-_FINEST = 1e-6  # a coefficient below 1e-9 is nothing to a solver, so rows with a small one are scaled up
 _SQUEEZES = 3
 _WORTH = 0.8  # shrinking by less than this is not worth another pass
 
@@ -83,12 +81,12 @@ class InHull(Demand):
 
     def _link(self, problem: Problem, beyond: Sequence[Affine]) -> None:
         mip, hull, k = problem.mip, self.hull, len(self.hulls)
-        lift = np.maximum(1.0, hull.scale * _FINEST)
         coordinates = _coordinates(problem, hull)
         first = mip.n_rows
         for i, x in enumerate(coordinates):
-            mip.row((x + beyond[i]) * float(-lift[i]), 0.0, 0.0)
-        matrix = np.concatenate([h.points for h in self.hulls]) * lift
+            # sum_i lambda_i p_i = x + s, the weights being columns of the block
+            mip.row(-(x + beyond[i]), 0.0, 0.0)
+        matrix = np.concatenate([h.points for h in self.hulls])
         if k > 1:
             for chosen in mip.columns(k, integer=True, name="cluster"):
                 mip.row(Affine.of(int(chosen), -1.0), 0.0, 0.0)
@@ -181,20 +179,27 @@ class InHull(Demand):
         n = len(self.hull.entries)
         if not n:
             return None
-        mip = problem.mip
-        away = mip.column(0.0, _FAR, name="epsilon")
+        mip, far = problem.mip, self._farthest(problem)
+        away = mip.column(0.0, float(far.sum()), name="epsilon")
         if self.ball.norm == "l2":
-            columns = mip.columns(n, -_FAR, _FAR)
+            columns = mip.columns(n, -far, far)
             beyond = [Affine.of(int(c)) for c in columns]
             mip.row(away - at_least_length(mip, columns), lower=0.0)
         else:
-            plus, minus = (mip.columns(n, 0.0, _FAR) for _ in range(2))
+            plus, minus = (mip.columns(n, 0.0, far) for _ in range(2))
             beyond = [Affine.of(int(p)) - Affine.of(int(m)) for p, m in zip(plus, minus, strict=True)]
             parts = [Affine.of(int(p)) + Affine.of(int(m)) for p, m in zip(plus, minus, strict=True)]
             for part in [Affine.total(parts)] if self.ball.norm == "l1" else parts:
                 mip.row(away - part, lower=0.0)
         self._link(problem, beyond)
         return away
+
+    def _farthest(self, problem: Problem) -> FloatArray:
+        """Return how far each coordinate of the answer can lie from any of the hulls."""
+        ends = np.array([problem.mip.bounds(x) for x in _coordinates(problem, self.hull)])
+        lowest = np.min([h.range[0] for h in self.hulls], axis=0)
+        highest = np.max([h.range[1] for h in self.hulls], axis=0)
+        return np.maximum(np.maximum(ends[:, 1] - lowest, highest - ends[:, 0]), 0.0)
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
         """Name the least enlargement that lets the row through."""

@@ -170,14 +170,17 @@ class Proximity(Criterion):
         query, x = problem.query, problem.x
         rates = self._weights(query) / self._scales(query)
         levels = self._levels(query)
-        top = problem.mip.column(0.0, 1e9, name="largest")
+        deviations = []
         for j in problem.moving():
-            if isinstance(query.schema.features[j], Numeric):
-                if np.isnan(query.factual[query.schema.starts[j]]):
-                    continue
-                problem.mip.row(top - problem.distance(j) * float(rates[j]), lower=0.0)
-            else:
-                problem.mip.row(top - x.level_table(j, levels[query.schema.slice(j)]), lower=0.0)
+            if not isinstance(query.schema.features[j], Numeric):
+                deviations.append(x.level_table(j, levels[query.schema.slice(j)]))
+            elif not np.isnan(query.factual[query.schema.starts[j]]):
+                deviations.append(problem.distance(j) * float(rates[j]))
+        most = max((problem.mip.bounds(d)[1] for d in deviations), default=0.0)
+        top = problem.mip.column(0.0, max(most, 0.0), name="largest")
+        for deviation in deviations:
+            # the largest deviation is no less than any of them
+            problem.mip.row(top - deviation, lower=0.0)
         problem.mip.minimise(top)
 
     def coupled_cost(self, query: Query, U: FloatArray) -> FloatArray:

@@ -216,12 +216,19 @@ class Goal(Demand):
         gaps = self.gaps(problem.outputs, 0.0)
         if self.kind == "class" or not (gaps or self.is_curved()):
             return None
-        worst = problem.mip.column(0.0, 1e9, name="behind")
+        worst = problem.mip.column(0.0, self._farthest_behind(problem, gaps), name="behind")
         if self.is_curved():
             self._softmax(problem, worst)
         for gap in gaps:
             problem.mip.row(gap + worst, lower=0.0)
         return worst
+
+    def _farthest_behind(self, problem: Problem, gaps: list[Affine]) -> float:
+        """Return how far the scores can stay behind at most, from the bounds of the program."""
+        if not self.is_curved():
+            return max(0.0, *(-problem.mip.bounds(gap)[0] for gap in gaps), 0.0)
+        ahead = [problem.mip.bounds(s - problem.outputs[self.index])[1] for s in problem.outputs]
+        return max(0.0, max(ahead) + float(np.log(len(ahead)) + np.log(self.probability)))
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
         """Name the outcome that is within reach."""

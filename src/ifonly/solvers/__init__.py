@@ -30,15 +30,14 @@ __all__ = [
 
 
 class Capability(Enum):
-    """What a backend can take as it is; everything else is lowered before.
+    """Ability of a backend beyond mixed-integer linear programs.
 
-    One that `YIELDS` leaves questions to the engine that need no solver at all.
+    One that `YIELDS` leaves questions to the engine that need no solver at all; one that `PROVES` rests its verdicts on safe
+    bounds, and need not be asked twice.
     """
 
-    SQUARES = auto()
     INCUMBENT_EVENTS = auto()
-    INTERRUPT = auto()
-    START = auto()
+    PROVES = auto()
     YIELDS = auto()
 
 
@@ -70,12 +69,15 @@ class Limits:
         Only points with a cost of at most this are looked for.
     seed
         Random seed of the solver.
+    second_setting
+        Whether to take another way than usual (no presolve, another seed), to confirm a verdict of the first.
     """
 
     seconds: float = 30.0
     gap: float = 1e-6
     cutoff: float = np.inf
     seed: int = 0
+    second_setting: bool = False
 
     def within(self, seconds: float) -> Limits:
         """Return the same limits with (at most) this many seconds."""
@@ -125,10 +127,9 @@ class Backend(Protocol):
         self,
         program: MipArrays,
         limits: Limits,
-        start: FloatArray | None = None,
         on_incumbent: IncumbentHook | None = None,
     ) -> Solution:
-        """Solve a program without convex rows (and without squares, unless it declares them)."""
+        """Solve a linear program with integers, at the tolerances the solver is tested with."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Gurobi through gurobipy: optional and commercial, takes convex squares as they are."""
+"""Gurobi through gurobipy: optional and commercial."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, 
 
 __all__ = ["BACKEND", "Gurobi"]
 
-_FEASIBILITY = 1e-9
-
 
 @dataclass(frozen=True)
 class Gurobi:
-    """The Gurobi backend: mixed-integer programs with convex squares in the objective."""
+    """The Gurobi backend: mixed-integer linear programs, at Gurobi's own tolerances."""
 
     name: str = "gurobi"
     label: str = "Gurobi"
-    capabilities: frozenset[Capability] = frozenset({Capability.SQUARES, Capability.INCUMBENT_EVENTS, Capability.START})
+    capabilities: frozenset[Capability] = frozenset({Capability.INCUMBENT_EVENTS})
 
     def available(self) -> bool:
         """Whether gurobipy is there; takes no licence."""
@@ -37,7 +35,6 @@ class Gurobi:
         self,
         program: MipArrays,
         limits: Limits,
-        start: FloatArray | None = None,
         on_incumbent: IncumbentHook | None = None,
     ) -> Solution:
         """Solve, collecting every incumbent on the way."""
@@ -46,7 +43,7 @@ class Gurobi:
         pool: list[tuple[float, FloatArray]] = []
         try:
             with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.Model(env=env) as model:
-                x = _load(model, program, limits, start)
+                x = _load(model, program, limits)
                 model.optimize(_listener(x, pool, on_incumbent))
                 return _answer(model, x, program, pool)
         except gurobipy.GurobiError as error:
@@ -58,7 +55,7 @@ class Gurobi:
 BACKEND = Gurobi()
 
 
-def _load(model: Any, program: MipArrays, limits: Limits, start: FloatArray | None) -> Any:
+def _load(model: Any, program: MipArrays, limits: Limits) -> Any:
     import gurobipy  # noqa: PLC0415 - imported only when something is solved
 
     kinds = np.where(program.integer, gurobipy.GRB.INTEGER, gurobipy.GRB.CONTINUOUS)
@@ -69,23 +66,16 @@ def _load(model: Any, program: MipArrays, limits: Limits, start: FloatArray | No
     if high.any():
         model.addMConstr(program.matrix[high], x, "<", program.row_upper[high])
     objective = program.cost @ x + float(program.offset)
-    for square in program.squares:
-        inner = model.addMVar(1, lb=-gurobipy.GRB.INFINITY)
-        row = np.zeros(program.n_columns)
-        np.add.at(row, square.inner.columns, square.inner.values)
-        model.addConstr(row @ x + float(square.inner.constant) == inner[0])
-        objective = objective + float(square.weight) * inner[0] * inner[0]
     model.setObjective(objective)
     model.Params.TimeLimit = max(float(limits.seconds), 0.0)
-    model.Params.MIPGap = 0.0
-    model.Params.MIPGapAbs = max(0.5 * limits.gap, 1e-12)
-    model.Params.FeasibilityTol = model.Params.IntFeasTol = _FEASIBILITY
+    model.Params.MIPGap = max(0.5 * limits.gap, 1e-12)
+    model.Params.MIPGapAbs = 1e-12
     model.Params.Threads = 1
-    model.Params.Seed = int(limits.seed)
+    model.Params.Seed = int(limits.seed) + int(limits.second_setting)
+    if limits.second_setting:
+        model.Params.Presolve = 0
     if np.isfinite(limits.cutoff):
         model.Params.Cutoff = float(limits.cutoff)
-    if start is not None:
-        x.Start = start
     return x
 
 

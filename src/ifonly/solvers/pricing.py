@@ -57,7 +57,7 @@ class Pricing:
     may_stop: bool = True
     name: str = "pricing"
     label: str = "HiGHS"
-    capabilities: frozenset[Capability] = frozenset({Capability.INCUMBENT_EVENTS})
+    capabilities: frozenset[Capability] = frozenset({Capability.INCUMBENT_EVENTS, Capability.PROVES})
 
     def available(self) -> bool:
         """HiGHS is always there."""
@@ -71,11 +71,9 @@ class Pricing:
         self,
         program: MipArrays,
         limits: Limits,
-        start: FloatArray | None = None,
         on_incumbent: IncumbentHook | None = None,
     ) -> Solution:
         """Solve by branch and price."""
-        del start
         return _Tree(program, self.blocks, limits, on_incumbent, may_stop=self.may_stop).run()
 
 

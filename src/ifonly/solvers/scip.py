@@ -1,4 +1,4 @@
-"""SCIP (Bolusani et al. 2024) through PySCIPOpt: optional, takes convex squares as they are."""
+"""SCIP (Bolusani et al. 2024) through PySCIPOpt: optional."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ifonly.mip import Affine, FloatArray, MipArrays
+from ifonly.mip import MipArrays
 from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, installed
 
 __all__ = ["BACKEND", "Scip"]
 
-_FEASIBILITY = 1e-9
+_EMPTY_ROW = 1e-9
 
 
 @dataclass(frozen=True)
 class Scip:
-    """The SCIP backend: mixed-integer programs with convex squares in the objective."""
+    """The SCIP backend: mixed-integer linear programs, at SCIP's own tolerances."""
 
     name: str = "scip"
     label: str = "SCIP"
-    capabilities: frozenset[Capability] = frozenset({Capability.SQUARES})
+    capabilities: frozenset[Capability] = frozenset()
 
     def available(self) -> bool:
         """Whether pyscipopt is there."""
@@ -36,11 +36,9 @@ class Scip:
         self,
         program: MipArrays,
         limits: Limits,
-        start: FloatArray | None = None,
         on_incumbent: IncumbentHook | None = None,
     ) -> Solution:
         """Solve; incumbents are told once the solve has ended."""
-        del start
         model, variables = _load(program, limits)
         model.optimize()
         answer = _answer(model, variables, program)
@@ -59,10 +57,11 @@ def _load(program: MipArrays, limits: Limits) -> tuple[Any, list[Any]]:
     model = pyscipopt.Model()
     model.hideOutput()
     model.setParam("limits/time", max(float(limits.seconds), 0.0))
-    model.setParam("limits/absgap", max(0.5 * limits.gap, 1e-12))
-    model.setParam("limits/gap", 0.0)
-    model.setParam("numerics/feastol", _FEASIBILITY)
-    model.setParam("randomization/randomseedshift", int(limits.seed))
+    model.setParam("limits/absgap", 1e-12)
+    model.setParam("limits/gap", max(0.5 * limits.gap, 1e-12))
+    model.setParam("randomization/randomseedshift", int(limits.seed) + int(limits.second_setting))
+    if limits.second_setting:
+        model.setPresolve(pyscipopt.SCIP_PARAMSETTING.OFF)
     model.setParam("misc/catchctrlc", False)
     variables = [
         model.addVar(
@@ -87,7 +86,7 @@ def _add_rows(model: Any, variables: list[Any], program: MipArrays) -> None:
         part = slice(A.indptr[i], A.indptr[i + 1])
         low, high = float(program.row_lower[i]), float(program.row_upper[i])
         if part.start == part.stop:
-            if low > _FEASIBILITY or high < -_FEASIBILITY:
+            if low > _EMPTY_ROW or high < -_EMPTY_ROW:
                 never = model.addVar(vtype="C", lb=0.0, ub=0.0)
                 model.addCons(never >= 1.0)
             continue
@@ -106,20 +105,7 @@ def _set_objective(model: Any, variables: list[Any], program: MipArrays) -> None
     import pyscipopt  # noqa: PLC0415 - imported only when something is solved
 
     parts = [float(c) * v for c, v in zip(program.cost, variables, strict=True) if c != 0.0]
-    for square in program.squares:
-        height = model.addVar(vtype="C", lb=0.0, ub=None)
-        inner = model.addVar(vtype="C", lb=None, ub=None)
-        model.addCons(inner == _expression(square.inner, variables))
-        model.addCons(height >= inner * inner)
-        parts.append(float(square.weight) * height)
     model.setObjective(pyscipopt.quicksum(parts) + float(program.offset), "minimize")
-
-
-def _expression(affine: Affine, variables: list[Any]) -> Any:
-    import pyscipopt  # noqa: PLC0415 - imported only when something is solved
-
-    terms = (float(a) * variables[j] for j, a in zip(affine.columns, affine.values, strict=True))
-    return pyscipopt.quicksum(terms) + float(affine.constant)
 
 
 def _answer(model: Any, variables: list[Any], program: MipArrays) -> Solution:

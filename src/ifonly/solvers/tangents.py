@@ -1,9 +1,10 @@
-"""Lowering of convex pieces: squares in the objective and convex rows become tangents, added until the gap is closed.
+"""The door to all solvers: programs are scaled, lowered to linear ones, solved, and their verdicts confirmed.
 
-Outer approximation (Duran and Grossmann 1986): every tangent of a convex function lies below it, so the linear program
-with any set of tangents is a relaxation and its bound is valid; the true objective at a solution is an upper bound.
-After each mixed-integer solve the integers are fixed and the continuous rest is solved to its own optimum, whose
-tangents make that assignment exact, so no assignment is visited twice.
+Squares in the objective and convex rows become tangents, added until the gap is closed. Outer approximation (Duran and
+Grossmann 1986): every tangent of a convex function lies below it, so the linear program with any set of tangents is a
+relaxation and its bound is valid; the true objective at a solution is an upper bound. After each mixed-integer solve the
+integers are fixed and the continuous rest is solved to its own optimum, whose tangents make that assignment exact, so no
+assignment is visited twice.
 """
 
 from __future__ import annotations
@@ -16,28 +17,107 @@ import numpy as np
 from scipy import sparse
 
 from ifonly.mip import Affine, FloatArray, MipArrays, Square
+from ifonly.scaling import Balanced, balance, row_near_one
 from ifonly.solvers import Backend, Capability, IncumbentHook, Limits, Solution, Status
+from ifonly.solvers.linear import solve_linear
+from ifonly.solvers.trusted import repaired, solve_trusted
 
-__all__ = ["solve"]
+__all__ = ["relaxation", "solve"]
 
 _MOST_ROUNDS = 200
+_RESCALINGS = 6
+_SMALLER = 0.5  # of the width of a column that makes another scaling worth while
 _CONVEX_TOLERANCE = 1e-9
-_LEAST_CUT = 1e-9
-_LEAST_ENTRY = 1e-7
+_LEAST_CUT = 1e-9  # of the height of a square, which is 1 at most: finer cuts would be found again and again
 
 
 def solve(
     program: MipArrays,
     backend: Backend,
     limits: Limits,
-    start: FloatArray | None = None,
     on_incumbent: IncumbentHook | None = None,
 ) -> Solution:
-    """Solve any program: directly when it is linear (or the backend takes its squares), else by tangents."""
-    linear = not program.convex and (not program.squares or Capability.SQUARES in backend.capabilities)
-    if linear:
-        return backend.solve(program, limits, start, on_incumbent)
-    return _Loop(program, backend, limits, on_incumbent).run()
+    """Solve any program: directly when it is linear, else by tangents; points and costs come back in its own units."""
+    deadline = time.perf_counter() + limits.seconds
+    answer = _solve_balanced(program, backend, limits, on_incumbent)
+    for _ in range(_RESCALINGS):
+        if answer.status is not Status.FEASIBLE or answer.interrupted or not program.squares:
+            break
+        smaller = _cheaper_than(program, answer.objective)
+        if smaller is None:
+            break
+        # Squares that are small beside what their box allows are lost in the tolerances: count from a smaller box.
+        program, known = smaller, answer
+        left = replace(limits, cutoff=min(limits.cutoff, known.objective)).within(deadline - time.perf_counter())
+        answer = _solve_balanced(program, backend, left, on_incumbent)
+        if answer.values is None or answer.objective >= known.objective:
+            closed = answer.status is Status.INFEASIBLE
+            bound = known.objective * (1.0 - limits.gap) if closed else max(known.bound, answer.bound)
+            status = Status.OPTIMAL if closed or answer.status is Status.OPTIMAL else Status.FEASIBLE
+            answer = replace(known, status=status, bound=min(bound, known.objective), interrupted=answer.interrupted)
+    return answer
+
+
+def _solve_balanced(
+    program: MipArrays, backend: Backend, limits: Limits, on_incumbent: IncumbentHook | None
+) -> Solution:
+    balanced = balance(program, limits.cutoff)
+    inner = replace(limits, cutoff=balanced.scaled_cost(limits.cutoff))
+    tell = None if on_incumbent is None else _translated(balanced, on_incumbent)
+    scaled = balanced.program
+    if program.convex or program.squares:
+        return _restored(balanced, program, _Loop(scaled, backend, inner, tell).run())
+    if Capability.PROVES in backend.capabilities:
+        return _restored(balanced, program, backend.solve(scaled, inner, tell))
+    return _restored(balanced, program, solve_trusted(scaled, backend, inner, tell))
+
+
+def _cheaper_than(program: MipArrays, value: float) -> MipArrays | None:
+    """Return the program with the bounds that a cost of at most `value` leaves, or None if they are hardly smaller.
+
+    If the affine part costs at least ``L`` within its bounds, ``w inner^2 <= value - L``; for an inner part of one column
+    that is an interval of the column.
+    """
+    ends = program.cost * program.lower, program.cost * program.upper
+    least = float(np.where(program.cost == 0.0, 0.0, np.minimum(*ends)).sum()) + program.offset
+    if not np.isfinite(least) or not np.isfinite(value):
+        return None
+    lower, upper = program.lower.copy(), program.upper.copy()
+    for square in program.squares:
+        if square.inner.columns.size != 1 or square.weight <= 0.0 or square.inner.values[0] == 0.0:
+            continue
+        j, slope = int(square.inner.columns[0]), float(square.inner.values[0])
+        reach = np.sqrt(max(value - least, 0.0) / square.weight) * (1.0 + 1e-9)
+        a, b = sorted(((-reach - square.inner.constant) / slope, (reach - square.inner.constant) / slope))
+        if program.integer[j]:
+            a, b = np.floor(a), np.ceil(b)
+        lower[j], upper[j] = max(lower[j], a), min(upper[j], b)
+    shrunk = (upper - lower) < _SMALLER * (program.upper - program.lower)
+    return replace(program, lower=lower, upper=upper) if shrunk.any() and (lower <= upper).all() else None
+
+
+def relaxation(program: MipArrays, limits: Limits) -> Solution:
+    """Solve a linear program with integers without them; the bound is safe, in the program's own units."""
+    balanced = balance(program, limits.cutoff)
+    inner = replace(limits, cutoff=balanced.scaled_cost(limits.cutoff))
+    loose = replace(balanced.program, integer=np.zeros_like(program.integer))
+    return _restored(balanced, program, solve_linear(loose, inner))
+
+
+def _translated(balanced: Balanced, on_incumbent: IncumbentHook) -> IncumbentHook:
+    def tell(objective: float, bound: float, values: FloatArray) -> None:
+        on_incumbent(balanced.cost(objective), balanced.cost(bound), balanced.original(values))
+
+    return tell
+
+
+def _restored(balanced: Balanced, program: MipArrays, answer: Solution) -> Solution:
+    """Return an answer of the scaled program as one of the program itself."""
+    values = None if answer.values is None else balanced.original(answer.values)
+    objective = np.inf if values is None else program.objective(values)
+    pool = tuple((balanced.cost(cost), balanced.original(point)) for cost, point in answer.pool)
+    bound = min(balanced.cost(answer.bound), objective)
+    return replace(answer, values=values, objective=objective, bound=bound, pool=pool)
 
 
 @dataclass
@@ -55,37 +135,64 @@ class _Loop:
 
     def run(self) -> Solution:
         """Alternate between the relaxation with integers and the exact continuous rest."""
+        self.deadline = time.perf_counter() + self.limits.seconds
         try:
             return self._alternate()
         except KeyboardInterrupt:  # between two solves
             return self._stopped(Solution(Status.INTERRUPTED, interrupted=True))
 
+    def _left(self) -> Limits:
+        return self.limits.within(self.deadline - time.perf_counter())
+
     def _alternate(self) -> Solution:
-        began = time.perf_counter()
         relaxed = _with_epigraphs(self.program)
         relaxed = _add_rows(relaxed, self._opening_tangents(relaxed))
         for _ in range(_MOST_ROUNDS):
-            left = self.limits.seconds - (time.perf_counter() - began)
-            answer = self.backend.solve(relaxed, replace(self.limits, seconds=max(left, 0.0)))
+            answer = self._relaxation(relaxed, self._left())
             if answer.status is Status.INFEASIBLE:
-                return self._exhausted()
+                return self._exhausted(relaxed)
             self.bound = max(self.bound, min(answer.bound, self.value))
+            if self._is_closed():
+                answer = self._second_opinion(relaxed)
+                if answer.status is Status.INFEASIBLE:
+                    return Solution(Status.OPTIMAL, self.best, self.value, self.bound, tuple(self.pool))
+                self.bound = min(self.bound, answer.bound)
             if answer.values is None:
                 return self._stopped(answer)
-            known, rows = self.value, relaxed.n_rows
-            relaxed, stopped = self._settle(relaxed, answer.values, began)
-            if self.best is not None and self.value < known:
-                self.pool.append((self.value, self.best))
-                if self.on_incumbent is not None:
-                    self.on_incumbent(self.value, self.bound, self.best)
-            if self.best is not None and self.value - self.bound <= self.limits.gap * max(1.0, abs(self.value)):
-                return Solution(Status.OPTIMAL, self.best, self.value, self.bound, tuple(self.pool))
-            if stopped or answer.status is not Status.OPTIMAL or relaxed.n_rows == rows:
-                return self._stopped(replace(answer, interrupted=answer.interrupted or stopped))
+            rows = relaxed.n_rows
+            relaxed = self._settle(relaxed, answer.values)
+            if relaxed.n_rows == rows and not self._is_closed():
+                return self._stopped(answer)
+            if answer.status is not Status.OPTIMAL:
+                return self._stopped(answer)
         return self._stopped(Solution(Status.OUT_OF_TIME))
 
-    def _exhausted(self) -> Solution:
+    def _is_closed(self) -> bool:
+        return self.best is not None and self.value - self.bound <= self._gap()
+
+    def _second_opinion(self, relaxed: MipArrays) -> Solution:
+        """Ask on another way whether something better than the best known is left; none, where bounds are safe."""
+        if not relaxed.integer.any() or Capability.PROVES in self.backend.capabilities:
+            return Solution(Status.INFEASIBLE)
+        cutoff = self.value - self._gap()
+        return self.backend.solve(relaxed, replace(self._left(), cutoff=cutoff, second_setting=True))
+
+    def _relaxation(self, relaxed: MipArrays, limits: Limits) -> Solution:
+        """Solve the program with the tangents so far; without integers, its bound is safe."""
+        if relaxed.integer.any() or Capability.PROVES in self.backend.capabilities:
+            return self.backend.solve(relaxed, limits)
+        return solve_linear(relaxed, limits, exact=True)
+
+    def _gap(self) -> float:
+        return self.limits.gap * abs(self.value)
+
+    def _exhausted(self, relaxed: MipArrays) -> Solution:
         """Nothing is left below the cut-off: what was found within it is optimal, what lies above does not count."""
+        if relaxed.integer.any() and Capability.PROVES not in self.backend.capabilities:
+            answer = self.backend.solve(relaxed, replace(self._left(), second_setting=True))
+            if answer.status is not Status.INFEASIBLE:
+                self.bound = min(self.bound, answer.bound)
+                return self._stopped(replace(answer, status=Status.OUT_OF_TIME))
         if self.best is None or self.value > self.limits.cutoff:
             return Solution(Status.INFEASIBLE, bound=np.inf)
         return Solution(Status.OPTIMAL, self.best, self.value, self.value, tuple(self.pool))
@@ -108,48 +215,43 @@ class _Loop:
             rows += [(_epigraph_row(square, float(at), n + k), 0.0) for at in places]
         return rows
 
-    def _settle(self, relaxed: MipArrays, values: FloatArray, began: float) -> tuple[MipArrays, bool]:
-        """Fix the integers and solve the continuous rest to its optimum, collecting its tangents.
-
-        Returns the relaxation with these tangents, and whether Ctrl-C cut it short.
-        """
+    def _settle(self, relaxed: MipArrays, values: FloatArray) -> MipArrays:
+        """Fix the integers and solve the continuous rest to its optimum; return the relaxation with its tangents."""
         n = self.program.n_columns
-        whole = relaxed.integer
-        fixed_at = np.round(values[whole])
         value = np.inf
         for _ in range(_MOST_ROUNDS):
+            exact = repaired(relaxed, values, self._left())
+            if exact is None:
+                break
+            values = exact
             cuts, worst = self._violated(values[:n], values[n:])
             if worst <= _CONVEX_TOLERANCE:
-                here = self.program.objective(values[:n])
-                value = min(value, here)
-                if here < self.value:
-                    self.best, self.value = values[:n].copy(), here
+                value = min(value, self.program.objective(values[:n]))
+                self._keep(values[:n], value)
             relaxed = _add_rows(relaxed, cuts)
-            left = self.limits.seconds - (time.perf_counter() - began)
-            if not cuts or left <= 0:
+            closed = value - relaxed.objective(values) <= 0.1 * self.limits.gap * abs(value)
+            if not cuts or closed or self._left().seconds <= 0:
                 break
-            lower, upper = relaxed.lower.copy(), relaxed.upper.copy()
-            lower[whole] = upper[whole] = fixed_at
-            rest = replace(relaxed, lower=lower, upper=upper, integer=np.zeros_like(whole))
-            answer = self.backend.solve(rest, replace(self.limits, seconds=left))
-            if answer.interrupted:
-                return relaxed, True
-            if answer.values is None:
-                break
-            values = answer.values
-            if value - answer.objective <= 0.1 * self.limits.gap * max(1.0, abs(value)):
-                break
-        return relaxed, False
+        return relaxed
+
+    def _keep(self, values: FloatArray, value: float) -> None:
+        if value < self.value:
+            self.best, self.value = values.copy(), value
+            self.pool.append((value, self.best))
+            if self.on_incumbent is not None:
+                self.on_incumbent(value, self.bound, self.best)
 
     def _violated(self, v: FloatArray, heights: FloatArray) -> tuple[list[tuple[Affine, float]], float]:
         """Return the tangents that cut off this point, and the largest violation of a convex row."""
         rows: list[tuple[Affine, float]] = []
         n = self.program.n_columns
-        # A cut finer than the solver's own tolerance would be found again and again.
-        share = max(0.05 * self.limits.gap / max(1, len(self.program.squares)), _LEAST_CUT)
+        dearest = sum(square.weight for square in self.program.squares)
+        total = self.program.objective(v)
+        # A square that is short by a small share of the gap leaves the whole within it.
+        share = max(0.05 * self.limits.gap * abs(total) / dearest, _LEAST_CUT) if dearest > 0.0 else _LEAST_CUT
         for k, square in enumerate(self.program.squares):
             at = square.inner.value(v)
-            if square.weight * at * at - heights[k] > share:
+            if at * at - heights[k] > share:
                 rows.append((_epigraph_row(square, at, n + k), 0.0))
         worst = 0.0
         for demand in self.program.convex:
@@ -171,17 +273,17 @@ def _range(expression: Affine, program: MipArrays) -> tuple[float, float]:
 
 
 def _epigraph_row(square: Square, at: float, column: int) -> Affine:
-    """Return ``weight * tangent - t``, in units of the objective: raw squares can span twelve orders of magnitude."""
-    return square.tangent(at) * square.weight + Affine.of(column, -1.0)
+    """Return ``tangent - t`` with ``t`` the height of the square."""
+    return square.tangent(at) + Affine.of(column, -1.0)
 
 
 def _with_epigraphs(program: MipArrays) -> MipArrays:
-    """Replace every weighted square by a column of its own, which costs what it is."""
+    """Replace every square by a column for its height, which costs the square's weight."""
     k = len(program.squares)
-    tops = [s.weight * max(x * x for x in _range(s.inner, program)) for s in program.squares]
+    tops = [max(x * x for x in _range(s.inner, program)) for s in program.squares]
     return replace(
         program,
-        cost=np.concatenate([program.cost, np.ones(k)]),
+        cost=np.concatenate([program.cost, [s.weight for s in program.squares]]),
         lower=np.concatenate([program.lower, np.zeros(k)]),
         upper=np.concatenate([program.upper, tops]),
         integer=np.concatenate([program.integer, np.zeros(k, dtype=np.bool_)]),
@@ -192,19 +294,11 @@ def _with_epigraphs(program: MipArrays) -> MipArrays:
     )
 
 
-def _factor(expression: Affine) -> float:
-    """Return a power of two that lifts entries so small that a solver would take them for nothing."""
-    sizes = np.abs(expression.values[expression.values != 0])
-    if not sizes.size or sizes.min() >= _LEAST_ENTRY:
-        return 1.0
-    return float(2.0 ** -np.round(0.5 * np.log2(sizes.min() * sizes.max())))
-
-
 def _add_rows(program: MipArrays, rows: Sequence[tuple[Affine, float]]) -> MipArrays:
     """Return the program with rows ``expression <= limit`` added."""
     if not rows:
         return program
-    rows = [(r * factor, limit * factor) for (r, limit), factor in ((row, _factor(row[0])) for row in rows)]
+    rows = [row_near_one(program, r, limit) for r, limit in rows]
     sizes = [r.columns.size for r, _ in rows]
     block = sparse.csr_matrix(
         (

@@ -1,0 +1,83 @@
+"""Linear programs by HiGHS, whose verdicts are proven by their own duals (see `ifonly.solvers.bounds`)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from ifonly.mip import FloatArray, MipArrays
+from ifonly.solvers import Limits, Solution, Status
+from ifonly.solvers.bounds import safe_bound
+from ifonly.solvers.highs import load
+
+__all__ = ["solve_linear"]
+
+# Tighter than HiGHS's own, for points that are to be exact; nothing is proven by a point.
+_EXACT = 1e-9
+
+
+def solve_linear(program: MipArrays, limits: Limits, *, exact: bool = False) -> Solution:
+    """Solve a linear program; an optimum comes with a safe bound, and "infeasible" is said only with a proof.
+
+    With `exact`, rows are kept to 1e-9, for a point that is to be used.
+    """
+    if program.n_columns == 0:
+        from ifonly.solvers.highs import BACKEND  # noqa: PLC0415 - a program without columns has no linear program
+
+        return BACKEND.solve(program, limits)
+    began = time.perf_counter()
+    highs = load(program)
+    if exact:
+        highs.setOptionValue("primal_feasibility_tolerance", _EXACT)
+    answer = Solution(Status.FAILED)
+    for options in ({}, {"presolve": "off", "simplex_strategy": 1}, {"presolve": "off", "simplex_strategy": 4}):
+        left = limits.seconds - (time.perf_counter() - began)
+        if left <= 0.0:
+            return Solution(Status.OUT_OF_TIME, bound=answer.bound)
+        for key, value in {"time_limit": float(left), "objective_bound": float(limits.cutoff), **options}.items():
+            highs.setOptionValue(key, value)
+        if options:
+            highs.clearSolver()
+        highs.run()
+        answer = _verdict(highs, program, limits)
+        if answer.status is not Status.FAILED:
+            return answer
+    return answer
+
+
+def _verdict(highs: Any, program: MipArrays, limits: Limits) -> Solution:
+    import highspy  # noqa: PLC0415 - imported only when something is solved
+
+    ended, kinds = highs.getModelStatus(), highspy.HighsModelStatus
+    if ended in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+        return Solution(Status.INFEASIBLE, bound=np.inf) if _is_empty(highs, program) else Solution(Status.FAILED)
+    solution = highs.getSolution()
+    bound = safe_bound(program, np.asarray(solution.row_dual)) if solution.dual_valid else -np.inf
+    if ended in (kinds.kOptimal, kinds.kModelEmpty):
+        values = np.array(solution.col_value)
+        objective = float(program.cost @ values + program.offset)
+        return Solution(Status.OPTIMAL, values, objective, min(bound, objective))
+    if bound > limits.cutoff:
+        return Solution(Status.INFEASIBLE, bound=bound)
+    if ended in (kinds.kTimeLimit, kinds.kIterationLimit, kinds.kInterrupt):
+        return Solution(Status.OUT_OF_TIME, bound=bound)
+    return Solution(Status.FAILED, bound=bound)
+
+
+def _is_empty(highs: Any, program: MipArrays) -> bool:
+    """Whether a ray of the duals proves that no point meets all rows, within the bounds of all columns."""
+    if bool((program.lower > program.upper).any() or (program.row_lower > program.row_upper).any()):
+        return True
+    ray = _ray(highs, program.n_rows)
+    return ray is not None and safe_bound(program, ray, np.zeros(program.n_columns)) > 0.0
+
+
+def _ray(highs: Any, n_rows: int) -> FloatArray | None:
+    found = highs.getDualRay()
+    # (status, whether there is one, the ray)
+    if not isinstance(found, tuple) or len(found) < 3 or not found[1]:
+        return None
+    ray = np.asarray(found[2], dtype=np.float64)
+    return ray if ray.size == n_rows else None

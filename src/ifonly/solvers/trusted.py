@@ -1,0 +1,168 @@
+"""Mixed-integer verdicts that can be believed: points are repaired, and an end is confirmed by a second setting.
+
+A solver's point keeps its rows to 1e-6 and its integers to 1e-6, which a large constant turns into any error. So its integers
+are rounded and fixed, and the continuous rest is solved anew, to 1e-9 and a little inside every inequality. A solver's
+"optimal" or "infeasible" is a claim about points nobody sees; it counts only after the same program, with everything
+above the best repaired point cut off, was found empty on another way as well (no presolve, another seed).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy import sparse
+
+from ifonly.mip import FloatArray, MipArrays
+from ifonly.solvers import Backend, IncumbentHook, Limits, Solution, Status
+from ifonly.solvers.linear import solve_linear
+
+__all__ = ["repaired", "solve_trusted"]
+
+_ROUNDS = 40
+_EXACT = 1e-9  # a point that keeps its rows to this is used as it is
+_INSIDE = 2e-9  # by which a repaired point stays within its inequalities, more than the linear program can be off
+
+
+def solve_trusted(
+    program: MipArrays, backend: Backend, limits: Limits, on_incumbent: IncumbentHook | None = None
+) -> Solution:
+    """Solve a scaled linear program with integers; "optimal" and "infeasible" are confirmed."""
+    if not program.integer.any():
+        return _continuous(program, limits)
+    return _Trial(program, backend, limits, on_incumbent).run()
+
+
+def repaired(program: MipArrays, values: FloatArray, limits: Limits) -> FloatArray | None:
+    """Return the best point with the integers of `values`, exact to the rounding of floats, or None if there is none."""
+    whole = program.integer
+    near = np.where(whole, np.round(values), np.clip(values, program.lower, program.upper))
+    if program.violation(near) <= _EXACT and not _is_open(program):
+        return near
+    lower, upper = program.lower.copy(), program.upper.copy()
+    lower[whole] = upper[whole] = near[whole]
+    rest = replace(program, lower=lower, upper=upper, integer=np.zeros_like(whole))
+    apart = program.row_upper - program.row_lower > 4.0 * _INSIDE
+    room = np.where(apart, _INSIDE, 0.0)
+    for inside in (room, np.zeros_like(room)):
+        tighter = replace(rest, row_lower=program.row_lower + inside, row_upper=program.row_upper - inside)
+        answer = solve_linear(tighter, replace(limits, cutoff=np.inf), exact=True)
+        if answer.values is not None:
+            return np.asarray(np.where(whole, near, np.clip(answer.values, program.lower, program.upper)))
+    return None
+
+
+def _is_open(program: MipArrays) -> bool:
+    """Whether continuous columns carry a cost of their own, so that fixing the integers leaves something to gain."""
+    return bool((program.cost[~program.integer] != 0.0).any())
+
+
+def _continuous(program: MipArrays, limits: Limits) -> Solution:
+    """Solve a program without integers: its bound is safe, its point moved inside its rows."""
+    answer = solve_linear(program, limits)
+    if answer.values is None:
+        return answer
+    point = repaired(program, answer.values, limits)
+    if point is None:
+        return answer
+    objective = program.objective(point)
+    return replace(answer, values=point, objective=objective, bound=min(answer.bound, objective))
+
+
+@dataclass
+class _Trial:
+    """One program: the first setting, then the other one on what would be better, until they agree."""
+
+    program: MipArrays
+    backend: Backend
+    limits: Limits
+    on_incumbent: IncumbentHook | None
+    best: FloatArray | None = None
+    value: float = np.inf
+    pool: list[tuple[float, FloatArray]] = field(default_factory=list)
+
+    def run(self) -> Solution:
+        """Return the best point and what two settings say about it."""
+        deadline = time.perf_counter() + self.limits.seconds
+        second, bound = False, np.inf
+        for _ in range(_ROUNDS):
+            left = self.limits.within(deadline - time.perf_counter())
+            tell = None if second else self.on_incumbent
+            answer = self.backend.solve(self.program, replace(left, cutoff=self._cutoff(), second_setting=second), tell)
+            if answer.status is Status.INFEASIBLE and second:
+                return self._closed()
+            bound = min(bound, answer.bound)
+            if answer.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+                self._take(answer, left)
+                return self._open(answer, bound)
+            if self._take(answer, left):
+                if self._is_least():
+                    return self._closed()
+                second = True
+            elif not self._rule_out(answer):  # the solver's own point is none: its claim is worth nothing
+                break
+        return self._open(Solution(Status.FEASIBLE), bound)
+
+    def _cutoff(self) -> float:
+        """Return what a point must stay below to be better than the best known by more than the gap."""
+        if self.best is None:
+            return self.limits.cutoff
+        return self.value - 0.5 * self.limits.gap * abs(self.value)
+
+    def _take(self, answer: Solution, left: Limits) -> bool:
+        """Repair the points of an answer and keep the best; say whether its own best point could be repaired."""
+        if answer.values is None:
+            return True
+        point = repaired(self.program, answer.values, left)
+        for _, values in answer.pool[-3:-1] if point is None else ():
+            self._keep(repaired(self.program, values, left))
+        self._keep(point)
+        self.pool += answer.pool
+        return point is not None
+
+    def _is_least(self) -> bool:
+        """Whether the best point costs no more than the bounds of the columns alone say."""
+        ends = self.program.cost * self.program.lower, self.program.cost * self.program.upper
+        least = float(np.where(self.program.cost == 0.0, 0.0, np.minimum(*ends)).sum()) + self.program.offset
+        return self.best is not None and self._cutoff() <= least
+
+    def _rule_out(self, answer: Solution) -> bool:
+        """Exclude an assignment of 0/1 columns that only the tolerances admit: some column has to differ."""
+        whole = np.flatnonzero(self.program.integer)
+        binary = (self.program.lower[whole] >= 0.0) & (self.program.upper[whole] <= 1.0)
+        if answer.values is None or not binary.all():
+            return False
+        on = np.round(answer.values[whole]) > 0.5
+        # sum over ones of (1 - z) + sum over zeros of z >= 1
+        row = sparse.csr_matrix((np.where(on, -1.0, 1.0), (np.zeros(len(whole)), whole)), (1, self.program.n_columns))
+        self.program = replace(
+            self.program,
+            matrix=sparse.csr_matrix(sparse.vstack([self.program.matrix, row])),
+            row_lower=np.append(self.program.row_lower, 1.0 - float(on.sum())),
+            row_upper=np.append(self.program.row_upper, np.inf),
+        )
+        return True
+
+    def _keep(self, point: FloatArray | None) -> None:
+        if point is not None and self.program.objective(point) < self.value:
+            self.best, self.value = point, self.program.objective(point)
+
+    def _closed(self) -> Solution:
+        if self.best is None or self.value > self.limits.cutoff:
+            return Solution(Status.INFEASIBLE, bound=np.inf)
+        bound = min(self._cutoff(), self.value)
+        return Solution(Status.OPTIMAL, self.best, self.value, bound, self._pool())
+
+    def _open(self, answer: Solution, bound: float) -> Solution:
+        if self.best is None:
+            status = Status.OUT_OF_TIME if answer.status in (Status.OPTIMAL, Status.FEASIBLE) else answer.status
+            return Solution(status, bound=bound if np.isfinite(bound) else -np.inf, interrupted=answer.interrupted)
+        kept = self._pool()
+        return Solution(
+            Status.FEASIBLE, self.best, self.value, min(bound, self.value), kept, interrupted=answer.interrupted
+        )
+
+    def _pool(self) -> tuple[tuple[float, FloatArray], ...]:
+        assert self.best is not None
+        return (*self.pool, (self.value, self.best))
