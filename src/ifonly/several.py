@@ -127,7 +127,7 @@ def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
 def _without(last: Answer, how: Diversity, found: Sequence[Answer]) -> Statement:
     """Return what was demanded of the last answer, and that the next one be another."""
     query = last.statement.query
-    demand = how.another(query, last.statement.criteria, last.u)
+    demand = how.another(query, last.statement.criteria, last.statement.demands, last.u)
     statement = replace(last.statement, demands=(*last.statement.demands, demand))
     known = tuple(_worth_a_try(statement, how, [a.u for a in found]))
     return replace(statement, demands=(*last.statement.demands, replace(demand, known=known)))
