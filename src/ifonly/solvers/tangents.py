@@ -17,6 +17,7 @@ from scipy import sparse
 
 from ifonly.mip import Affine, FloatArray, MipArrays, Square
 from ifonly.solvers import Backend, Capability, IncumbentHook, Limits, Solution, Status
+from ifonly.tolerances import closing_gap
 
 __all__ = ["solve"]
 
@@ -78,7 +79,7 @@ class _Loop:
                 self.pool.append((self.value, self.best))
                 if self.on_incumbent is not None:
                     self.on_incumbent(self.value, self.bound, self.best)
-            if self.best is not None and self.value - self.bound <= self.limits.gap * max(1.0, abs(self.value)):
+            if self.best is not None and self.value - self.bound <= closing_gap(self.value, self.limits.gap):
                 return Solution(Status.OPTIMAL, self.best, self.value, self.bound, tuple(self.pool))
             if stopped or answer.status is not Status.OPTIMAL or relaxed.n_rows == rows:
                 return self._stopped(replace(answer, interrupted=answer.interrupted or stopped))
@@ -137,7 +138,7 @@ class _Loop:
             if answer.values is None:
                 break
             values = answer.values
-            if value - answer.objective <= 0.1 * self.limits.gap * max(1.0, abs(value)):
+            if value - answer.objective <= 0.1 * closing_gap(value, self.limits.gap):
                 break
         return relaxed, False
 
@@ -146,7 +147,8 @@ class _Loop:
         rows: list[tuple[Affine, float]] = []
         n = self.program.n_columns
         # A cut finer than the solver's own tolerance would be found again and again.
-        share = max(0.05 * self.limits.gap / max(1, len(self.program.squares)), _LEAST_CUT)
+        known = self.value if np.isfinite(self.value) else 0.0
+        share = max(0.1 * closing_gap(known, self.limits.gap) / max(1, len(self.program.squares)), _LEAST_CUT)
         for k, square in enumerate(self.program.squares):
             at = square.inner.value(v)
             if square.weight * at * at - heights[k] > share:
