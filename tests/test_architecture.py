@@ -21,6 +21,8 @@ LAYERS = {
     "events": 0,
     "mip": 0,
     "knapsack": 0,
+    "tolerances": 0,
+    "options": 1,
     "tables": 1,
     "features": 1,
     "schema": 1,

@@ -357,9 +357,67 @@ def test_something_that_is_no_criterion(explainer: Explainer, thing: Any) -> Non
     assert "criteria=[Sparsity(at_most=2)]" in message
 
 
-@pytest.mark.parametrize("n", [0, -1])
-def test_fewer_than_one_answer(explainer: Explainer, n: int) -> None:
-    assert "'n' must be at least 1" in refused(CriterionError, explainer, NOW, n=n)
+@pytest.mark.parametrize("n", [0, -1, 2.5, "3", True, None, float("nan")])
+def test_n_is_no_count(explainer: Explainer, n: Any) -> None:
+    says = f"'n' must be a whole number of at least 1, got {n!r}. Write e.g. n=3 for three answers."
+    assert refused(CriterionError, explainer, NOW, n=n) == says
+    with pytest.raises(CriterionError, match="'n' must be a whole number"):
+        explainer.explain_all([NOW], want="good", n=n)
+
+
+@pytest.mark.parametrize("limit", [-1, 0, 0.0, float("nan"), None, "30", True, [30]])
+def test_time_limit_is_no_time(explainer: Explainer, limit: Any) -> None:
+    says = (
+        f"'time_limit' must be a positive number of seconds, got {limit!r}. Write e.g. time_limit=30, or float('inf')"
+    )
+    assert says in refused(CriterionError, explainer, NOW, time_limit=limit)
+    with pytest.raises(CriterionError, match="'time_limit' must be a positive number of seconds"):
+        explainer.explain_all([NOW], want="good", time_limit=limit)
+
+
+@pytest.mark.parametrize("gap", [-0.1, float("nan"), "small", None, 1, 5, False])
+def test_gap_is_no_share(explainer: Explainer, gap: Any) -> None:
+    says = (
+        f"'gap' must be a share of the cost, at least 0 and below 1, got {gap!r}. Write e.g. gap=0.05 to stop within 5%"
+    )
+    assert says in refused(CriterionError, explainer, NOW, gap=gap)
+    with pytest.raises(CriterionError, match="'gap' must be a share of the cost"):
+        explainer.explain_all([NOW], want="good", gap=gap)
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "two", True])
+def test_n_jobs_is_no_number_of_workers(explainer: Explainer, n_jobs: Any) -> None:
+    with pytest.raises(CriterionError) as caught:
+        explainer.explain_all([NOW], want="good", n_jobs=n_jobs)
+    says = f"'n_jobs' must be a whole number of workers other than 0, got {n_jobs!r}. Write e.g. n_jobs=2, or -1 for one per"
+    assert says in str(caught.value)
+
+
+def test_something_that_is_no_criterion_stops_a_batch_at_once(explainer: Explainer) -> None:
+    with pytest.raises(CriterionError, match="A criterion must be one of Proximity"):
+        explainer.explain_all([NOW], want="good", criteria=["sparse"])
+
+
+def test_numbers_of_numpy_are_numbers(explainer: Explainer) -> None:
+    plain = explainer.explain(NOW, want="good", n=2)
+    options = {"n": np.int64(2), "time_limit": np.float32(30), "gap": np.float64(1e-6)}
+    pd.testing.assert_frame_equal(explainer.explain(NOW, want="good", **options).frame(), plain.frame())
+    batch = explainer.explain_all([NOW], want="good", n_jobs=np.int32(1), **options | {"time_limit": np.inf})
+    assert batch.status().tolist() == ["optimal"]
+
+
+@pytest.mark.parametrize("ends", [24, "12", ("a", "b"), (1, 2, 3), (float("nan"), 3), None, {1, 2}])
+def test_a_range_that_is_no_pair(ends: Any) -> None:
+    with pytest.raises(CriterionError) as caught:
+        Actionability(ranges={"duration": ends})
+    says = f"The range of 'duration' must be a pair (low, high) of numbers, got {ends!r}. Write e.g. ranges={{'duration': (1"
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("step", ["two", None, -1, float("nan")])
+def test_a_largest_step_that_is_none(step: Any) -> None:
+    with pytest.raises(CriterionError, match="max_step of 'debts' must be a number and not negative"):
+        Actionability(max_step={"debts": step})
 
 
 def test_unknown_solver() -> None:

@@ -257,7 +257,7 @@ def test_out_of_time_is_told_with_what_was_proven() -> None:
     with pytest.raises(
         OutOfTime, match="No verified answer within the time limit; no answer costs less than"
     ) as caught:
-        explainer.explain(row, want=target, time_limit=0.0)
+        explainer.explain(row, want=target, time_limit=1e-9)
     assert caught.value.bound < np.inf
 
 
@@ -270,7 +270,8 @@ def test_what_was_found_in_time_is_returned_with_a_warning() -> None:
         except OutOfTime:  # on a slow machine that may be nothing
             return
     certificate = answer[0].certificate
-    assert answer.status == ("optimal" if certificate.proven else "feasible")
+    assert answer.status == certificate.status
+    assert certificate.status in ("optimal", "feasible", "no_bound")
     assert [w.category for w in heard] == ([] if certificate.proven else [NotProvenOptimal])
     assert certificate.bound <= certificate.objective
     value = explainer.model.estimator.predict(answer.frame())[0]
@@ -292,10 +293,10 @@ class Interrupting:
 def test_ctrl_c_returns_the_best_verified_point() -> None:
     explainer, row, target = hard()
     hook = Interrupting(Incumbent)
-    with pytest.warns(NotProvenOptimal, match=r"valid but not proven optimal: gap .* Give it a longer time_limit"):
+    with pytest.warns(NotProvenOptimal, match=r"valid, but not proven optimal after .* s: (within|no b).*\. Give it"):
         answer = explainer.explain(row, want=target, time_limit=600.0, n=3, on_event=hook)
     assert hook.pressed
-    assert answer.status == "feasible"
+    assert answer.status in ("feasible", "no_bound")
     assert len(answer) == 1  # it does not go on to look for more
     assert not answer[0].certificate.proven
     assert answer[0].certificate.bound < answer[0].certificate.objective

@@ -101,7 +101,7 @@ class Reader(HTMLParser):
 @pytest.fixture
 def rich() -> Explanation:
     robust = answer(SHORTER, LESS, SAVED, ranges={"duration": (11.0, 19.0)}, measures={"hull_distance": 0.02})
-    loose = replace(answer(SAVED), certificate=Certificate(0.31, 0.3, 0.032, proven=False))
+    loose = replace(answer(SAVED), certificate=Certificate.of(0.31, 0.3))
     return explanation(robust, loose, notes=(EVIL,))
 
 
@@ -154,7 +154,7 @@ def test_several_answers(rich: Explanation) -> None:
     assert [word for word in read.words if word.startswith("Answer")] == ["Answer 1 of 2", "Answer 2 of 2"]
     assert "holds between 11 and 19" in read.words
     assert "hull distance 0.02" in read.words
-    assert "gap 3.2%, not proven optimal" in read.words
+    assert "within 3.3% of the best, proven" in read.words
     assert "2 answers in 0.03 s (HiGHS)" in read.words
     assert any(word.startswith("long numbers are rounded") for word in read.words)
 

@@ -72,7 +72,7 @@ def test_several_answers_are_numbered_and_line_up() -> None:
         ranges={"duration": (11.0, 16.0), "savings_status": (0.0, 1.0)},
         measures={"hull_distance": 0.0123},
     )
-    second = answer({"savings_status": ">=500"}, certificate=Certificate(0.31, 0.3, 0.032, proven=False))
+    second = answer({"savings_status": ">=500"}, certificate=Certificate.of(0.31, 0.3))
     text = render(explanation(first, second, notes=("age may only grow",)))
     assert text.splitlines() == [
         "1. If only ...                  it is now      it would be",
@@ -86,7 +86,7 @@ def test_several_answers_are_numbered_and_line_up() -> None:
         "2. If only ...                  it is now      it would be",
         "     savings_status             <100           >=500",
         "   then  bad (0.38)  ->  good (0.52)",
-        "   1 of 3 features · distance 0.31 · gap 3.2%, not proven optimal",
+        "   1 of 3 features · distance 0.31 · within 3.3% of the best, proven",
         "",
         "2 answers · confirmed by the model · 0.03 s (HiGHS)",
         "note: age may only grow",
@@ -131,10 +131,14 @@ def test_rounded_numbers_are_confessed() -> None:
 @pytest.mark.parametrize(
     ("certificate", "words"),
     [
-        (Certificate(1.0, 0.5, 0.5, proven=False), "gap 50%, not proven optimal"),
-        (Certificate(1.0, 0.9996, 0.0004, proven=False), "gap 0.04%, not proven optimal"),
-        (Certificate(1.0, -math.inf, math.inf, proven=False), "no bound, not proven optimal"),
-        (Certificate(1.0, 1.0, 0.0, proven=True), "proven optimal"),
+        (Certificate.of(1.0, 0.5), "within 50% of the best, proven"),
+        (Certificate.of(1.0, 0.9996), "within 0.04% of the best, proven"),
+        (Certificate.of(4.0, 3.5), "within 13% of the best, proven"),  # rounded up: 12 would not be true
+        (Certificate.of(512.0, 1.0), "within 99.9% of the best, proven"),
+        (Certificate.of(0.4, 0.0), "no bound yet"),
+        (Certificate.of(1.0, -math.inf), "no bound yet"),
+        (Certificate.of(1.0, 0.76, asked_gap=0.5), "within 24% of the best, proven"),
+        (Certificate.of(1.0, 1.0), "proven optimal"),
     ],
 )
 def test_proof_in_words(certificate: Certificate, words: str) -> None:

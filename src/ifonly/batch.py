@@ -38,14 +38,15 @@ def explain_batch(
     want: Any,
     n: int,
     criteria: Sequence[Criterion],
-    n_jobs: int,
+    n_jobs: int | None,
     time_limit: float,
+    gap: float,
     progress: bool,
 ) -> Explanations:
     """Explain each row of a frame; see `Explainer.explain_all`."""
     began = time.perf_counter()
     frame = align(as_frame(rows, explainer.schema.names), explainer.schema.names)
-    ask = partial(_some, want=want, n=n, criteria=criteria, time_limit=time_limit)
+    ask = partial(_some, want=want, n=n, criteria=criteria, time_limit=time_limit, gap=gap)
     found: list[Outcome] = []
     try:
         for outcome in _shown(_asked(explainer, frame, ask, n_jobs), len(frame), progress):
@@ -59,7 +60,7 @@ def explain_batch(
 
 
 def _asked(
-    explainer: Explainer, frame: pd.DataFrame, ask: Callable[..., list[Outcome]], n_jobs: int
+    explainer: Explainer, frame: pd.DataFrame, ask: Callable[..., list[Outcome]], n_jobs: int | None
 ) -> Iterator[Outcome]:
     """Yield the outcome of each row, in order; workers get the explainer once for many rows, not once for each."""
     import joblib  # noqa: PLC0415 - loaded only for batches
@@ -95,11 +96,20 @@ def _some(explainer: Explainer, part: pd.DataFrame, **options: Any) -> list[Outc
 
 
 def _one(explainer: Explainer, row: pd.DataFrame, **options: Any) -> Outcome:
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", IfOnlyWarning)
+        outcome = _ended(explainer, row, options)
+    for w in heard:  # those of others go their way
+        if not issubclass(w.category, IfOnlyWarning):
+            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+    ours = (w.message for w in heard if isinstance(w.message, IfOnlyWarning))
+    return replace(outcome, warnings=tuple(ours))
+
+
+def _ended(explainer: Explainer, row: pd.DataFrame, options: dict[str, Any]) -> Outcome:
     index = row.index[0]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IfOnlyWarning)
-            explanation = explainer.explain(row, **options)
+        explanation = explainer.explain(row, **options)
     except Exception as error:  # noqa: BLE001 - whatever the user's model raises, one bad row never stops the others
         return Outcome(index, _STATUS.get(type(error), "error"), error=error)
     return Outcome(index, explanation.status, explanation)

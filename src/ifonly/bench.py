@@ -19,6 +19,7 @@ from ifonly.errors import IfOnlyWarning, NoCounterfactual
 from ifonly.events import Built, Event, Incumbent
 from ifonly.explain import Explainer
 from ifonly.mip import FloatArray, MipArrays
+from ifonly.result import Status
 from ifonly.solvers import Backend, IncumbentHook, Limits, Solution
 
 __all__ = ["MODELS", "Benchmark", "ModelName", "Timing", "benchmark", "credit_model"]
@@ -56,7 +57,7 @@ class Timing:
     Attributes
     ----------
     status
-        "optimal", "feasible", or the name of the error that came instead of an answer.
+        That of the explanation ("optimal", ...), or the name of the error that came instead of an answer.
     build
         Reading the row, reducing, and building the program.
     solve
@@ -86,7 +87,7 @@ class Benchmark:
 
     def answered(self) -> list[Timing]:
         """Return the timings of the rows that have an answer."""
-        return [t for t in self.timings if t.status in ("optimal", "feasible")]
+        return [t for t in self.timings if t.status in get_args(Status)]
 
     def table(self) -> pd.DataFrame:
         """Return the median, 90th percentile and maximum of each phase, in milliseconds."""

@@ -22,6 +22,7 @@ from ifonly.solvers import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.pricing import with_blocks
 from ifonly.solvers.tangents import relaxation, solve
 from ifonly.splitting import Splitting
+from ifonly.tolerances import closing_gap
 
 __all__ = ["Found", "find", "run"]
 
@@ -95,7 +96,7 @@ def _over_branches(
         elif best.u is None and found.status is not Status.INFEASIBLE:
             best = found
         if found.interrupted:
-            return replace(best, interrupted=True, bound=min(best.bound, open_bound))
+            return replace(best, interrupted=True, bound=min(best.bound, open_bound, branch.bound))
     if np.isfinite(open_bound):
         status = Status.FEASIBLE if best.u is not None else Status.OUT_OF_TIME
         return replace(best, status=status, bound=min(best.bound, open_bound))
@@ -162,14 +163,14 @@ class _Search:
         """What a better answer may cost: less than the best known by half the gap that was asked for."""
         if not np.isfinite(self.value):
             return np.inf
-        return self.value - 0.5 * self.limits.gap * max(1.0, abs(self.value))
+        return self.value - closing_gap(self.value, self.limits.gap)
 
     def run(self) -> Found:
         """Return the best point of the box and the bound that is proven for it."""
         try:
             self._explore()
         except KeyboardInterrupt:  # outside of the solver: what is known so far still counts
-            self.interrupted = True
+            self.interrupted, self.open_bound = True, -np.inf  # nobody knows what the box at hand would have cost
         return self._found()
 
     def _explore(self) -> None:
@@ -241,7 +242,8 @@ class _Search:
             status = Status.INTERRUPTED if self.interrupted else Status.OUT_OF_TIME
             return Found(status, bound=self.open_bound, interrupted=self.interrupted)
         proven = min(self.open_bound, self.closed_bound, self.budget)
-        bound = -np.inf if self.interrupted and not np.isfinite(self.open_bound) else min(proven, known.cost)
+        nothing = self.interrupted and (bool(self.stack) or not np.isfinite(self.open_bound))  # unseen boxes are left
+        bound = -np.inf if nothing else min(proven, known.cost)
         status = Status.FEASIBLE if unfinished else Status.OPTIMAL
         return Found(status, known.u, bound, (*self.pool, known.u), self.interrupted, self.solver)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -26,7 +28,10 @@ __all__ = [
     "SolverMissing",
     "UnsupportedModel",
     "did_you_mean",
+    "warn",
 ]
+
+_HERE = __file__.removesuffix("errors.py")  # as the files of the package's frames begin
 
 
 class IfOnlyError(Exception):
@@ -109,7 +114,7 @@ class IfOnlyWarning(UserWarning):
 
 
 class NotProvenOptimal(IfOnlyWarning):
-    """The answer is valid, but the search stopped before optimality was proven."""
+    """The answer is valid, but the search stopped before it was proven optimal, or within the gap that was asked for."""
 
 
 class OutsideTrainingRange(IfOnlyWarning):
@@ -125,3 +130,11 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     things = {str(k): k for k in known}
     close = get_close_matches(str(name), list(things), n=1, cutoff=0.6)
     return f" Did you mean {things[close[0]]!r}?" if close else ""
+
+
+def warn(message: str, category: type[IfOnlyWarning]) -> None:
+    """Warn at the line of the user's code that called into the package, however deep inside the package this is."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

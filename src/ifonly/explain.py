@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,19 @@ from ifonly.errors import (
     CriterionError,
     NotProvenOptimal,
     OutsideTrainingRange,
+    warn,
 )
 from ifonly.events import Finished, OnEvent
 from ifonly.fitted import open_model
 from ifonly.mip import FloatArray
+from ifonly.options import check_count, check_gap, check_seconds, check_workers
 from ifonly.problem import Problem, Statement, build
 from ifonly.question import Question
 from ifonly.result import Explanation, Explanations
 from ifonly.schema import Numeric, Schema
 from ifonly.several import answers as several_answers
 from ifonly.solvers import find_solver
+from ifonly.tolerances import OPTIMALITY
 from ifonly.training import Training
 
 __all__ = ["Explainer"]
@@ -101,7 +104,7 @@ class Explainer:
         n: int = 1,
         criteria: Sequence[Criterion] = (),
         time_limit: float = 30.0,
-        gap: float = 1e-6,
+        gap: float = OPTIMALITY,
         on_event: OnEvent | None = None,
     ) -> Explanation:
         """Return the least change of `row` that gives the wanted outcome.
@@ -119,7 +122,8 @@ class Explainer:
         time_limit
             Seconds for the whole call.
         gap
-            Relative gap within which an answer counts as proven optimal.
+            Relative gap at which the search may stop: 0.05 for an answer that is proven to be within 5% of the best. An
+            answer counts as proven optimal within 1e-6, whatever is given here.
         on_event
             Called with `Built`, `Incumbent` and `Finished` events.
 
@@ -133,21 +137,19 @@ class Explainer:
             The model refused every repaired answer.
         """
         began = time.perf_counter()
+        _check_options(n, time_limit, gap)
         asked = self._ask(row, want, criteria)
-        if n < 1:
-            raise CriterionError(f"'n' must be at least 1, got {n!r}.")
         asked.refuse_what_is_there()
         several = several_answers(replace(asked, deadline=began + time_limit, gap=gap, on_event=on_event), n)
         explanation = asked.explanation(several, time.perf_counter() - began)
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
-        if explanation.status != "optimal":
-            worst = max(c.certificate.gap for c in explanation)
-            warnings.warn(
-                f"The answer is valid but not proven optimal: gap {worst:.2%} after {explanation.seconds:.1f} s. Give it "
-                "a longer time_limit to close it.",
+        if explanation.status in ("feasible", "no_bound"):
+            proofs = [c.certificate for c in explanation if c.certificate.status == explanation.status]
+            warn(
+                f"The answer is valid, but not proven optimal after {explanation.seconds:.1f} s: "
+                f"{max(proofs, key=attrgetter('gap'))}. Give it a longer time_limit to close the gap.",
                 NotProvenOptimal,
-                stacklevel=2,
             )
         return explanation
 
@@ -162,18 +164,31 @@ class Explainer:
         want: Any = None,
         n: int = 1,
         criteria: Sequence[Criterion] = (),
-        n_jobs: int = 1,
+        n_jobs: int | None = 1,
         time_limit: float = 30.0,
+        gap: float = OPTIMALITY,
         progress: bool = False,
     ) -> Explanations:
         """Explain many rows; each gets a status of its own, and one bad row never stops the others.
 
-        Ctrl-C ends the batch: the rows that are done keep their answers, the others have the status "interrupted".
+        The options are those of `explain`, `time_limit` is for each row, and `n_jobs` says how many workers share the rows
+        (-1: one per core). A row's warnings are not issued but kept beside its answer, in `Outcome.warnings`. Ctrl-C ends
+        the batch: the rows that are done keep their answers, the others have the status "interrupted".
         """
         from ifonly.batch import explain_batch  # noqa: PLC0415 - joblib is loaded only for batches
 
+        _check_options(n, time_limit, gap)
+        check_workers(n_jobs)
         return explain_batch(
-            self, rows, want=want, n=n, criteria=criteria, n_jobs=n_jobs, time_limit=time_limit, progress=progress
+            self,
+            rows,
+            want=want,
+            n=n,
+            criteria=_checked(criteria),
+            n_jobs=n_jobs,
+            time_limit=time_limit,
+            gap=gap,
+            progress=progress,
         )
 
     # -- asking -------------------------------------------------------------------------------------------------
@@ -204,6 +219,12 @@ class Explainer:
             other = classes[1 - now]
             want = replace(want, label=other) if isinstance(want, Target) else other
         return resolve(want, self.model)
+
+
+def _check_options(n: int, time_limit: float, gap: float) -> None:
+    check_count(n)
+    check_seconds(time_limit)
+    check_gap(gap)
 
 
 def _checked(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
@@ -243,11 +264,10 @@ def _widened(schema: Schema, factual: FloatArray) -> Schema:
     for j, feature in enumerate(schema.features):
         value = float(factual[schema.starts[j]])
         if isinstance(feature, Numeric) and (value < feature.lower or value > feature.upper):
-            warnings.warn(
+            warn(
                 f"{feature.name!r} is {value:g} in this row, outside the range ({feature.lower:g}, {feature.upper:g}) of "
                 "the training data; the range was widened to include it. Give bounds to the schema if that is meant.",
                 OutsideTrainingRange,
-                stacklevel=4,
             )
             schema = schema.with_bounds(feature.name, min(value, feature.lower), max(value, feature.upper))
     return schema

@@ -96,15 +96,27 @@ def _check_fitted(estimator: Any) -> None:
 
 def _check_columns(estimator: Any, frame: pd.DataFrame) -> None:
     names = getattr(estimator, "feature_names_in_", None)
-    if names is not None and list(names) != list(frame.columns):
+    if names is not None and list(names) != list(frame.columns) and not _renamed(estimator, names, frame):
         raise SchemaError(
             "The columns of X are not those the model was fitted on (same names, same order):\n"
             + column_diff([str(c) for c in names], list(frame.columns))
             + "\nPass X[model.feature_names_in_]."
         )
-    expected = getattr(estimator, "n_features_in_", None)
-    if expected is not None and expected != frame.shape[1]:
+    # A CatBoost model that was saved and loaded says 0 here, but still knows the names of its columns.
+    expected = getattr(estimator, "n_features_in_", None) or len(getattr(estimator, "feature_names_", ()))
+    if expected and expected != frame.shape[1]:
         raise SchemaError(
             f"The model was fitted on {expected} columns, but X has {frame.shape[1]}. Pass the frame it was trained on, "
             "or the whole Pipeline instead of its last step."
         )
+
+
+def _renamed(estimator: Any, names: Sequence[Any], frame: pd.DataFrame) -> bool:
+    """Whether the names differ only by what LightGBM does to them ("a b" becomes "a_b"), and the model takes the frame."""
+    if [str(c) for c in names] != [str(c).replace(" ", "_") for c in frame.columns]:
+        return False
+    try:
+        estimator.predict(frame.iloc[:1])
+    except ValueError:  # scikit-learn's own refusal of columns under another name
+        return False
+    return True

@@ -23,6 +23,8 @@ from dataclasses import dataclass, replace
 from math import ceil, floor, inf
 from typing import NamedTuple
 
+from ifonly.tolerances import closing_gap
+
 __all__ = ["UNFINISHED", "Answer", "Jump", "Slide", "Unfinished", "cheapest_moves"]
 
 _MOST_NODES = 4000
@@ -131,7 +133,7 @@ def cheapest_moves(
     most
         How many features may move.
     gap
-        How much below the best known an answer must be to be worth finding, relative to at least 1.
+        Relative gap to be closed (see `ifonly.tolerances`).
     cutoff
         Answers that cost more are of no interest.
     deadline
@@ -161,7 +163,7 @@ class _Search:
     @property
     def budget(self) -> float:
         """What a node must stay below to be of interest."""
-        return self.value - 0.5 * self.gap * max(1.0, abs(self.value)) if self.value < inf else inf
+        return self.value - closing_gap(self.value, self.gap) if self.value < inf else inf
 
     def run(self) -> Answer | Unfinished | None:
         """Search, least bound first."""

@@ -25,6 +25,7 @@ from ifonly.result import Certificate, Change, Counterfactual, Explanation
 from ifonly.schema import Numeric
 from ifonly.several import Answer, NoMore, Several
 from ifonly.solvers import Limits, Status
+from ifonly.tolerances import OPTIMALITY
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -45,7 +46,7 @@ class Question:
     goal: Goal
     statement: Statement
     deadline: float = np.inf
-    gap: float = 1e-6
+    gap: float = OPTIMALITY
     on_event: OnEvent | None = None
 
     def refuse_what_is_there(self) -> None:
@@ -156,11 +157,12 @@ class Question:
     def _counterfactual(self, u: FloatArray, statement: Statement, found: Found) -> Counterfactual:
         row = u[None, :]
         objective = float(statement.objective(row)[0])
-        bound = min(found.bound, objective)
-        width = (objective - bound) / max(1.0, abs(objective))
-        proven = found.status is Status.OPTIMAL and width <= 2.0 * self.gap + 1e-9
-        certificate = Certificate(
-            objective, bound, max(width, 0.0), proven, statement.margin, found.solver or self.explainer.backend.label
+        certificate = Certificate.of(
+            objective,
+            found.bound,
+            margin=statement.margin,
+            solver=found.solver or self.explainer.backend.label,
+            asked_gap=self.gap,
         )
         schema = self.query.schema
         changed = self.query.changed(row)[0]
@@ -214,7 +216,7 @@ class Question:
             float(self.goal.score_of(u)[0]),
             self.goal.text.removeprefix("want "),
             self.query.schema,
-            "optimal" if several.proven else "feasible",
+            several.status,
             seconds,
             answers[0].certificate.solver,
             notes=(*several.notes, *(r for c in speaking for r in c.remarks(self.query, rows))),

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
 
 import pandas as pd
 
 from ifonly.schema import Schema
+from ifonly.tolerances import OPTIMALITY, allowed_gap, relative_gap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Certificate", "Change", "Counterfactual", "Explanation", "Explanations", "Outcome"]
+__all__ = [
+    "Certificate",
+    "Change",
+    "Counterfactual",
+    "Explanation",
+    "Explanations",
+    "Outcome",
+    "Status",
+    "worst_status",
+]
 
-Status = Literal["optimal", "feasible"]
+Status = Literal["optimal", "within_gap", "feasible", "no_bound"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +41,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What was proven about an answer.
+    """Proof that comes with an answer: its cost, a bound on the cost of every answer, and the gap between them.
+
+    Printed, it is one of "proven optimal", "within 24% of the best, proven" and "no bound yet".
 
     Attributes
     ----------
@@ -39,13 +52,17 @@ class Certificate:
     bound
         No answer that meets all demands costs less than this.
     gap
-        ``(objective - bound) / max(1, |objective|)``, never negative.
+        ``(objective - bound) / |objective|``: by which share of its own cost the answer may be too dear. 0 when the
+        objective is 0, infinite when there is no bound.
     proven
-        Whether the gap is within the gap that was asked for.
+        Whether the answer is proven optimal: the gap is at most 1e-6 (of a cost below 1e-6: the difference at most 1e-12),
+        whatever gap was asked for.
     margin
         By how much the model's score had to clear its threshold.
     solver
         Which solver proved it.
+    asked_gap
+        The gap at which the search was allowed to stop.
     """
 
     objective: float
@@ -54,6 +71,48 @@ class Certificate:
     proven: bool
     margin: float = 0.0
     solver: str = "HiGHS"
+    asked_gap: float = OPTIMALITY
+
+    @classmethod
+    def of(
+        cls,
+        objective: float,
+        bound: float,
+        *,
+        margin: float = 0.0,
+        solver: str = "HiGHS",
+        asked_gap: float = OPTIMALITY,
+    ) -> Self:
+        """Return the certificate of an answer that costs `objective` when no answer costs less than `bound`."""
+        bound, gap = min(bound, objective), relative_gap(objective, bound)
+        proven = gap == 0.0 or objective - bound <= allowed_gap(objective)
+        return cls(objective, bound, gap, proven, margin, solver, asked_gap)
+
+    @property
+    def status(self) -> Status:
+        """What is known, in one word: the values of `Explanation.status`."""
+        if self.proven:
+            return "optimal"
+        if not self.gap < 1.0:
+            return "no_bound"
+        return "within_gap" if self.gap <= self.asked_gap else "feasible"
+
+    def __str__(self) -> str:
+        if self.proven:
+            return "proven optimal"
+        return "no bound yet" if self.status == "no_bound" else f"within {_percent(self.gap)}% of the best, proven"
+
+
+def _percent(gap: float) -> str:
+    """Return a gap below 1 in per cent, rounded up to the fewest digits (at least two) that stay below 100."""
+    exact = Decimal(repr(gap)) * 100
+    rounded = (Context(digits, ROUND_CEILING).plus(exact) for digits in range(2, 18))
+    return f"{next((p for p in rounded if p < 100), exact).normalize():f}"
+
+
+def worst_status(certificates: Iterable[Certificate]) -> Status:
+    """Return the status of several answers together: that of the one about which least is known."""
+    return max((c.status for c in certificates), key=get_args(Status).index, default="optimal")
 
 
 @dataclass(frozen=True)
@@ -91,7 +150,17 @@ class Counterfactual:
 
 @dataclass(frozen=True)
 class Explanation(Sequence[Counterfactual]):
-    """The answer to one question: counterfactuals, best first, and the factual they start from."""
+    """The answer to one question: counterfactuals, best first, and the factual they start from.
+
+    `status` says what is proven about all of them:
+
+    * ``"optimal"``: each is proven optimal;
+    * ``"within_gap"``: each is proven to be within the `gap` that was asked for, which was larger than 1e-6;
+    * ``"feasible"``: the search stopped early; a bound is known, and each certificate says how far it is away;
+    * ``"no_bound"``: the search stopped early, and nothing is known about the cost of other answers.
+
+    With `Diversity("incumbents")`, only the first answer is meant.
+    """
 
     counterfactuals: tuple[Counterfactual, ...]
     factual: pd.DataFrame
@@ -203,12 +272,13 @@ class Explanation(Sequence[Counterfactual]):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one row of a batch: its explanation, or the reason why there is none."""
+    """Outcome of one row of a batch: its explanation, or the reason why there is none; and what it was warned of."""
 
     index: Any
     status: str
     explanation: Explanation | None = None
     error: Exception | None = None
+    warnings: tuple[Warning, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -229,7 +299,11 @@ class Explanations(Sequence[Outcome]):
         return len(self.outcomes)
 
     def status(self) -> pd.Series[str]:
-        """Return the status of each row: optimal, feasible, infeasible, out_of_time, not_verified, interrupted, error."""
+        """Return the status of each row.
+
+        One of optimal, within_gap, feasible and no_bound, as in `Explanation`; or, without an answer, infeasible,
+        out_of_time, not_verified, interrupted or error.
+        """
         return pd.Series(
             [o.status for o in self.outcomes], index=[o.index for o in self.outcomes], name="status", dtype=object
         )

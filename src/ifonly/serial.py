@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, isnan
 from numbers import Integral, Real
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ifonly.errors import SchemaError
-from ifonly.result import Certificate, Change, Counterfactual, Explanation
+from ifonly.result import Certificate, Change, Counterfactual, Explanation, Status, worst_status
 from ifonly.schema import Binary, Categorical, Feature, Integer, Numeric, Ordinal, Schema
 
 __all__ = ["FORMAT", "explanation_from_dict", "explanation_to_dict", "from_json", "to_json"]
@@ -89,14 +89,15 @@ def from_json(text: str | Path) -> Explanation:
 
 def _read(data: Mapping[str, Any]) -> Explanation:
     schema = Schema(tuple(_feature_from_dict(f) for f in data["schema"]))
+    answers = tuple(_answer_from_dict(c, schema) for c in data["counterfactuals"])
     return Explanation(
-        counterfactuals=tuple(_answer_from_dict(c, schema) for c in data["counterfactuals"]),
+        counterfactuals=answers,
         factual=_frame_from_dict(data["factual"]),
         prediction=_value(data["prediction"]),
         score=None if data["score"] is None else float(data["score"]),
         want=data["want"],
         schema=schema,
-        status=data["status"],
+        status=_status(data, answers),
         seconds=_float(data["seconds"]),
         solver=data["solver"],
         notes=tuple(data["notes"]),
@@ -120,6 +121,8 @@ def _answer_to_dict(answer: Counterfactual) -> dict[str, Any]:
             "proven": bool(certificate.proven),
             "margin": _number(certificate.margin),
             "solver": certificate.solver,
+            "asked_gap": _number(certificate.asked_gap),
+            "status": certificate.status,
         },
         "ranges": {name: [_number(low), _number(high)] for name, (low, high) in answer.ranges.items()},
         "measures": {name: _number(value) for name, value in answer.measures.items()},
@@ -128,7 +131,6 @@ def _answer_to_dict(answer: Counterfactual) -> dict[str, Any]:
 
 
 def _answer_from_dict(data: Mapping[str, Any], schema: Schema) -> Counterfactual:
-    proof = data["certificate"]
     return Counterfactual(
         row=_frame_from_dict(data["row"]),
         changes=tuple(
@@ -138,17 +140,30 @@ def _answer_from_dict(data: Mapping[str, Any], schema: Schema) -> Counterfactual
         prediction=_value(data["prediction"]),
         score=None if data["score"] is None else float(data["score"]),
         distance=_float(data["distance"]),
-        certificate=Certificate(
-            objective=_float(proof["objective"]),
-            bound=_float(proof["bound"]),
-            gap=_float(proof["gap"]),
-            proven=proof["proven"],
-            margin=_float(proof["margin"]),
-            solver=proof["solver"],
-        ),
+        certificate=_certificate(data["certificate"]),
         ranges={name: (_float(low), _float(high)) for name, (low, high) in data["ranges"].items()},
         measures={name: _float(value) for name, value in data["measures"].items()},
     )
+
+
+def _certificate(data: Mapping[str, Any]) -> Certificate:
+    """Return a certificate; one of before gaps were relative to the cost is made anew from its objective and bound."""
+    objective, bound = _float(data["objective"]), _float(data["bound"])
+    margin, solver = _float(data["margin"]), data["solver"]
+    if "asked_gap" not in data:
+        return Certificate.of(objective, bound, margin=margin, solver=solver)
+    gap, asked = _float(data["gap"]), _float(data["asked_gap"])
+    return Certificate(objective, bound, gap, data["proven"], margin, solver, asked)
+
+
+def _status(data: Mapping[str, Any], answers: Sequence[Counterfactual]) -> Status:
+    """Return the status; of an old file, what the certificates say that were called proven when it was written."""
+    proofs = [c["certificate"] for c in data["counterfactuals"]]
+    if all("asked_gap" in proof for proof in proofs):
+        found: Status = data["status"]
+        return found
+    counted = [a for a, p in zip(answers, proofs, strict=True) if p["proven"] or data["status"] != "optimal"]
+    return worst_status(a.certificate for a in counted)
 
 
 def _changed(value: Any, feature: Feature) -> Any:

@@ -18,7 +18,7 @@ from ifonly.incumbents import Incumbents
 from ifonly.mip import FloatArray
 from ifonly.problem import Statement
 from ifonly.reduce import Reducer
-from ifonly.result import Counterfactual
+from ifonly.result import Counterfactual, Status, worst_status
 from ifonly.schema import Numeric
 
 __all__ = ["Answer", "Asked", "NoMore", "Several", "answers"]
@@ -76,7 +76,7 @@ class Several:
 
     answers: tuple[Counterfactual, ...]
     notes: tuple[str, ...] = ()
-    proven: bool = True
+    status: Status = "optimal"
     interrupted: bool = False
 
 
@@ -99,9 +99,9 @@ def _diversity(criteria: Sequence[Criterion]) -> Diversity:
 
 def _several(found: Sequence[Answer], n: int, why: str) -> Several:
     notes = (f"only {len(found)} of {n}: {why}",) if len(found) < n else ()
-    proven = all(a.counterfactual.certificate.proven for a in found)
+    status = worst_status(a.counterfactual.certificate for a in found)
     interrupted = why == _INTERRUPTED or any(a.found.interrupted for a in found)
-    return Several(tuple(a.counterfactual for a in found), notes, proven, interrupted)
+    return Several(tuple(a.counterfactual for a in found), notes, status, interrupted)
 
 
 # -- again and again -------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
 def _without(last: Answer, how: Diversity, found: Sequence[Answer]) -> Statement:
     """Return what was demanded of the last answer, and that the next one be another."""
     query = last.statement.query
-    demand = how.another(query, last.statement.criteria, last.u)
+    demand = how.another(query, last.statement.criteria, last.statement.demands, last.u)
     statement = replace(last.statement, demands=(*last.statement.demands, demand))
     known = tuple(_worth_a_try(statement, how, [a.u for a in found]))
     return replace(statement, demands=(*last.statement.demands, replace(demand, known=known)))
@@ -215,7 +215,7 @@ def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
         if answer is not None:
             found.append(answer)
     several = _several(found, n, "the search met no other; Diversity('features') looks for more")
-    return replace(several, proven=first.counterfactual.certificate.proven)
+    return replace(several, status=first.counterfactual.certificate.status)
 
 
 class _Collecting(Incumbents):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ifonly.result import Certificate, Counterfactual, Explanation, Explanations
+from ifonly.result import Counterfactual, Explanation, Explanations
 from ifonly.schema import Feature, Numeric
 
 __all__ = [
@@ -169,17 +169,7 @@ def _scores(before: float | None, after: float | None) -> tuple[str, str]:
 def facts(explanation: Explanation, answer: Counterfactual) -> list[str]:
     """Return what is known about one answer: how many changes, how far, and what was proven."""
     changed = f"{len(answer.changes)} of {len(explanation.schema)} features"
-    return [changed, f"distance {_short(answer.distance)}", _proof(answer.certificate)]
-
-
-def _proof(certificate: Certificate) -> str:
-    if certificate.proven:
-        return "proven optimal"
-    if not isfinite(certificate.bound) or not isfinite(certificate.gap):
-        return "no bound, not proven optimal"
-    percent = 100.0 * certificate.gap
-    gap = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
-    return f"gap {gap}%, not proven optimal"
+    return [changed, f"distance {_short(answer.distance)}", str(answer.certificate)]
 
 
 def _short(number: float) -> str:

@@ -275,16 +275,18 @@ class Variables:
             return self.changed(j)
         hat = float(self.factual[self.schema.starts[j]])
         low, high = float(self.box.lower[j]), float(self.box.upper[j])
-        least = feature.step or least
+        step = feature.step or least
+        # On a grid the neighbours are rounded as stored values are: 1.1 + 0.1 would lie above a range that ends at 1.2.
+        above, below = feature.snap(hat + step), feature.snap(hat - step)
         sides: list[Affine] = []
         x = self.raw(j)
-        if high >= hat + least:
+        if high >= above:  # x >= above if `up`, else x >= low
             up = self.mip.column(integer=True, name=f"{feature.name}_rises")
-            self.mip.row(x - up * (hat + least - low), lower=low)
+            self.mip.row(x - up * (above - low), lower=low)
             sides.append(up)
-        if low <= hat - least:
+        if low <= below:  # x <= below if `down`, else x <= high
             down = self.mip.column(integer=True, name=f"{feature.name}_falls")
-            self.mip.row(x + down * (high - hat + least), upper=high)
+            self.mip.row(x + down * (high - below), upper=high)
             sides.append(down)
         if len(sides) == 2:
             self.mip.row(sides[0] + sides[1], upper=1.0)

@@ -143,8 +143,11 @@ def test_a_demand_that_the_factual_breaks_is_said_before_solving(explainer: Expl
         (lambda: Actionability(frozen=["age"], decrease=["age"]), "'age' is both frozen and to decrease"),
         (lambda: Actionability(increase=["age"], decrease=["age"]), "that is frozen. Say frozen=[...]."),
         (lambda: Actionability(ranges={"age": (9, 1)}), "The range of 'age' is empty: 9 is above 1."),
-        (lambda: Actionability(max_step={"age": -1}), "The max_step of 'age' must not be negative, got -1."),
-        (lambda: Actionability(max_step={"age": float("nan")}), "must not be negative, got nan"),
+        (
+            lambda: Actionability(max_step={"age": -1}),
+            "The max_step of 'age' must be a number and not negative, got -1.",
+        ),
+        (lambda: Actionability(max_step={"age": float("nan")}), "must be a number and not negative, got nan"),
         (lambda: LinearRow({}, at_most=1), "A LinearRow needs at least one feature"),
         (lambda: LinearRow({"age": 1}), "A LinearRow needs at_least= or at_most="),
     ],

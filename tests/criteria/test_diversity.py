@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,15 @@ from ifonly import (
     CriterionError,
     Diversity,
     Explainer,
+    LinearRow,
     Proximity,
     Robustness,
     Schema,
     Sparsity,
 )
+from ifonly.problem import build
+from ifonly.solvers import Limits
+from ifonly.solvers.highs import BACKEND
 from worlds import World, fit
 
 TREES_AND_LINES = ["logistic", "tree", "forest", "boosting"]
@@ -142,7 +147,8 @@ def test_no_answer_is_that_far_away() -> None:
     answer = Explainer(world.model, world.X).explain(
         world.factuals(1)[0], want="yes", n=3, criteria=[Diversity("iterate", distance=9.0)]
     )
-    assert answer.notes == ("only 1 of 3: no further answer is 9 away from the others (proven)",)
+    counted = "the features that the model or a demand looks at"
+    assert answer.notes == (f"only 1 of 3: no further answer is 9 away from the others in {counted} (proven)",)
 
 
 # -- incumbents ------------------------------------------------------------------------------------------------------
@@ -199,3 +205,51 @@ def test_the_call_has_the_last_word() -> None:
     explainer = Explainer(world.model, world.X, criteria=[Diversity("iterate", distance=9.0)])
     assert len(explainer.explain(row, want="yes", n=2)) == 1
     assert len(explainer.explain(row, want="yes", n=2, criteria=[Diversity("features")])) == 2
+
+
+# -- features that nothing looks at ----------------------------------------------------------------------------------
+def unseen_world() -> tuple[Explainer, dict[str, Any]]:
+    """A tree on one whole number; the shoe size and the colour are there, but the tree never asks for them."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(
+        {"debts": rng.integers(0, 10, 80), "shoes": rng.integers(30, 50, 80), "colour": rng.choice(["r", "g"], 80)}
+    )
+    explainer = Explainer(fit("tree", X, np.where(X["debts"] < 4, "yes", "no")), X)
+    assert explainer.model.read.form.features() == {0}
+    return explainer, {"debts": 7, "shoes": 40, "colour": "r"}
+
+
+@pytest.mark.parametrize("how", [Diversity("features", nested=True), Diversity("iterate", distance=1.5)])
+def test_what_nothing_looks_at_makes_no_other_answer_and_the_note_says_so(how: Diversity) -> None:
+    explainer, row = unseen_world()
+    answer = explainer.explain(row, want="yes", n=3, criteria=[how])
+    assert [[c.feature for c in a.changes] for a in answer] == [["debts"]]
+    assert "the features that the model or a demand looks at (proven)" in answer.notes[0]
+
+
+def test_what_a_demand_looks_at_counts() -> None:
+    explainer, row = unseen_world()
+    rule = Actionability(rows=[LinearRow({"shoes": 1, "debts": 1}, at_least=0)])  # always true
+    nested = explainer.explain(row, want="yes", n=3, criteria=[rule, Diversity("features", nested=True)])
+    assert [{c.feature for c in a.changes} for a in nested] == [{"debts"}, {"debts", "shoes"}]
+    distant = explainer.explain(row, want="yes", n=2, criteria=[rule, Diversity("iterate", distance=0.5)])
+    apart = (distant.frame()[["debts", "shoes"]].astype(float).diff().iloc[1] / [9, 19]).abs().sum()
+    assert len(distant) == 2
+    assert apart >= 0.5
+
+
+@pytest.mark.parametrize("how", [Diversity("features", nested=True), Diversity("iterate", distance=0.3)])
+def test_numpy_and_the_program_agree_on_what_is_another_answer(how: Diversity) -> None:
+    """Every row of the box, pinned: the program has it exactly when `holds` says yes, unseen changes set aside."""
+    explainer, row = unseen_world()
+    statement = explainer.problem(row, want="yes").statement
+    query = statement.query
+    first = query.schema.encode(explainer.explain(row, want="yes").frame())[0]
+    demand = how.another(query, statement.criteria, statement.demands, first)
+    for debts, shoes in itertools.product(range(10), (30, 40, 49)):
+        u = query.schema.encode(pd.DataFrame([{**row, "debts": debts, "shoes": shoes}]))
+        box = statement.box()
+        box.narrow(0, debts, debts)
+        problem = build(replace(statement, demands=(demand,)), box)
+        found = BACKEND.solve(problem.arrays(), Limits()).values is not None
+        assert found == bool(demand.holds(query, u)[0])

@@ -327,7 +327,7 @@ def test_no_time_is_not_called_robust() -> None:
     model = fit("forest", X, y)
     with pytest.raises(OutOfTime):
         Explainer(model, X).explain(
-            X[model.predict(X) == "no"].iloc[[0]], want="yes", criteria=[Robustness(radius=0.1)], time_limit=0.0
+            X[model.predict(X) == "no"].iloc[[0]], want="yes", criteria=[Robustness(radius=0.1)], time_limit=1e-9
         )
 
 

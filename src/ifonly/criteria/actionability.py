@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from ifonly.criteria import Criterion, Demand, Query, number
 from ifonly.criteria.demands import Between, Direction, Frozen, Imply, LevelSet, LinearDemand
-from ifonly.errors import CriterionError, FactualViolatesDemand
+from ifonly.errors import CriterionError, FactualViolatesDemand, warn
 from ifonly.schema import Numeric, Ordinal
 
 __all__ = ["Actionability", "Implies", "LinearRow"]
@@ -104,12 +105,10 @@ class Actionability(Criterion):
         both = sorted(set(self.increase) & set(self.decrease))
         if both:
             raise CriterionError(f"{both[0]!r} may only increase and only decrease: that is frozen. Say frozen=[...].")
-        for name, (low, high) in self.ranges.items():
-            if low is not None and high is not None and low > high:
-                raise CriterionError(f"The range of {name!r} is empty: {low!r} is above {high!r}.")
+        for name, ends in self.ranges.items():
+            _check_range(name, ends)
         for name, step in self.max_step.items():
-            if not step >= 0:
-                raise CriterionError(f"The max_step of {name!r} must not be negative, got {step!r}.")
+            _check_step(name, step)
 
     # -- checks before solving ----------------------------------------------------------------------------------
     def check(self, query: Query) -> None:
@@ -131,10 +130,9 @@ class Actionability(Criterion):
                 raise CriterionError(f"{name!r} is numeric: use ranges={{{name!r}: (low, high)}}.")
         for demand in self.demands(query):
             if not bool(demand.holds(query, query.factual[None, :])[0]):
-                warnings.warn(
+                warn(
                     f"The factual itself breaks the demand '{demand.text}', so every answer must repair that first.",
                     FactualViolatesDemand,
-                    stacklevel=2,
                 )
 
     # -- demands ------------------------------------------------------------------------------------------------
@@ -199,6 +197,24 @@ class Actionability(Criterion):
             if_ = tuple(_condition(query, name, value) for name, value in rule.if_.items())
             then = tuple(_condition(query, name, value) for name, value in rule.then.items())
             yield Imply(f"if {_words(rule.if_)} then {_words(rule.then)}", if_, then)
+
+
+def _check_range(name: str, ends: Any) -> None:
+    """Refuse a range that is not a pair of numbers, low before high; None is open."""
+    pair = isinstance(ends, (tuple, list)) and len(ends) == 2
+    if not pair or not all(end is None or (isinstance(end, Real) and not isnan(end)) for end in ends):
+        raise CriterionError(
+            f"The range of {name!r} must be a pair (low, high) of numbers, got {ends!r}. Write e.g. "
+            f"ranges={{{name!r}: (12, 24)}}; None leaves an end open."
+        )
+    low, high = ends
+    if low is not None and high is not None and low > high:
+        raise CriterionError(f"The range of {name!r} is empty: {low!r} is above {high!r}.")
+
+
+def _check_step(name: str, step: Any) -> None:
+    if not isinstance(step, Real) or not float(step) >= 0:
+        raise CriterionError(f"The max_step of {name!r} must be a number and not negative, got {step!r}.")
 
 
 def _row_weights(query: Query, name: str, weight: float) -> Any:

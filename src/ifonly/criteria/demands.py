@@ -204,9 +204,10 @@ class LinearDemand(Demand):
         problem.mip.row(problem.x.affine(self.weights), self.low, self.high)
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
-        """Say which rows meet it."""
+        """Say which rows meet it; a missing value counts as 0, as in the program, and one without a weight not at all."""
         del query
-        value = np.nan_to_num(U) @ self.weights
+        U = np.nan_to_num(U)
+        value = U @ self.weights
         room = _ROW_TOLERANCE * np.maximum(1.0, np.abs(U) @ np.abs(self.weights))
         return np.asarray((value >= self.low - room) & (value <= self.high + room))
 

@@ -1,8 +1,14 @@
-"""Demands that keep a further answer apart from an earlier one: by the features it changes, or by a distance."""
+"""Demands that keep a further answer apart from an earlier one: by the features it changes, or by a distance.
+
+Another set of features, and a distance, are counted over the features that the model, another demand or a coupled cost
+looks at (`looked_at`). A change of any other feature costs something and does nothing, so it does not make an answer
+another one: neither the program nor its NumPy twin counts it, and a proof that there is no further answer speaks of
+the features looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
-from ifonly.criteria import Demand, Query, number
+from ifonly.criteria import Costs, Criterion, Demand, Query, number
 from ifonly.criteria.proximity import Proximity
 from ifonly.mip import Affine, FloatArray
 from ifonly.schema import Feature, Numeric
@@ -18,7 +24,7 @@ from ifonly.schema import Feature, Numeric
 if TYPE_CHECKING:
     from ifonly.problem import Problem, Statement
 
-__all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures"]
+__all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
 
 _LEAST_MOVE = 1e-4  # of the training range: less than that is not another answer
 _DUST = 1e-9  # of a sum of whole steps
@@ -26,9 +32,13 @@ _DUST = 1e-9  # of a sum of whole steps
 
 @dataclass(frozen=True, eq=False)
 class Distinct(Demand):
-    """A demand for another answer, with points that are known to be worth a try."""
+    """A demand for another answer, with points that are known to be worth a try; `among` are the features that count."""
 
     known: tuple[FloatArray, ...] = ()
+    among: frozenset[int] = frozenset()
+
+    def _numbers(self, query: Query) -> frozenset[int]:
+        return frozenset(j for j in self.among if isinstance(query.schema.features[j], Numeric))
 
     def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
         """Return the points worth a try."""
@@ -40,35 +50,38 @@ class Distinct(Demand):
 class OtherFeatures(Distinct):
     """The set of changed features must not be this one: ``sum_{j in S} (1 - z_j) + sum_{j not in S} z_j >= 1``.
 
-    A number counts as changed by its raw value, also where no threshold of the model notices.
+    The sums go over the features that are looked at. A number counts as changed by its raw value, also where no threshold
+    of the model notices.
     """
 
     changed: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
 
     @classmethod
-    def than(cls, query: Query, changed: npt.NDArray[np.bool_]) -> OtherFeatures:
+    def than(cls, query: Query, changed: npt.NDArray[np.bool_], among: frozenset[int]) -> OtherFeatures:
         """Return the demand for another set than the given one."""
-        return cls(f"change another set of features than {_names(query, changed)}", changed=changed)
+        return cls(f"change another set of features than {_names(query, changed)}", among=among, changed=changed)
 
     def raw(self, query: Query) -> frozenset[int]:
-        """Return the numbers the model looks at."""
-        return _numbers(query)
+        """Return the numbers that are looked at."""
+        return self._numbers(query)
 
     def apply(self, problem: Problem) -> None:
         """Exclude this set: one of its features stays, or one outside of it surely moves."""
-        ranges = problem.query.training.range
-        terms = [
-            1.0 - problem.x.changed(j)
-            if self.changed[j]
-            else problem.x.surely_changed(j, _LEAST_MOVE * max(float(ranges[j]), 1e-12))
-            for j in problem.moving()
-            if j not in problem.query.exempt
-        ]
-        problem.mip.row(Affine.total(terms), lower=1.0)
+        counted = sorted(self.among - problem.query.exempt)
+        problem.mip.row(Affine.total(self._differs(problem, j) for j in counted), lower=1.0)
+
+    def _differs(self, problem: Problem, j: int) -> Affine:
+        """Return an expression that is 1 only if feature `j` is changed here and not there, or there and not here."""
+        if problem.x.is_settled(j):  # also in a part of the box that a search has cut out
+            return Affine(constant=float(self.changed[j]))
+        if self.changed[j]:
+            return 1.0 - problem.x.changed(j)
+        return problem.x.surely_changed(j, _LEAST_MOVE * max(float(problem.query.training.range[j]), 1e-12))
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows change another set."""
-        return np.asarray((query.counted(U) != self.changed).any(axis=1))
+        among = sorted(self.among)
+        return np.asarray((query.counted(U)[:, among] != self.changed[among]).any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +118,7 @@ class Apart(Distinct):
 
         t_j <= x_j - y_j + 2 (y_j - low) b,    t_j <= y_j - x_j + 2 (high - y_j) (1 - b).
 
-    Only features that the model or another demand looks at move for it.
+    The sums go over the features that are looked at.
     """
 
     point: FloatArray = None  # type: ignore[assignment]
@@ -113,33 +126,38 @@ class Apart(Distinct):
     least: float = 0.0
 
     @classmethod
-    def from_(cls, point: FloatArray, metric: Proximity, least: float) -> Apart:
+    def from_(cls, point: FloatArray, metric: Proximity, least: float, among: frozenset[int]) -> Apart:
         """Return the demand to keep a distance from one answer."""
         text = f"be at least {number(least)} away from an earlier answer"
-        return cls(text, point=point, metric=Proximity("l1", metric.scale, metric.weights), least=least)
+        return cls(text, among=among, point=point, metric=Proximity("l1", metric.scale, metric.weights), least=least)
 
     def _from_point(self, query: Query) -> Query:
         return replace(query, factual=self.point)
 
     def distance(self, query: Query, U: FloatArray) -> FloatArray:
-        """Return the distance of each row to the earlier answer."""
-        return self.metric.distance(self._from_point(query), U)
+        """Return the distance of each row to the earlier answer, over the features that are looked at."""
+        apart = self._from_point(query)
+        return np.asarray(self._costs(query).per_feature(apart, U)[:, sorted(self.among)].sum(axis=1))
+
+    def _costs(self, query: Query) -> Costs:
+        costs = self.metric.costs(self._from_point(query))
+        assert costs is not None  # the l1 metric is separable
+        return costs
 
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:
         """Cut every number at the earlier answer, so that a literal says on which side one is."""
         return {j: self.point[[query.schema.starts[j]]] for j in sorted(self.raw(query))}
 
     def raw(self, query: Query) -> frozenset[int]:
-        """Return the numbers the model looks at: within a cell, only the raw value tells how far one is."""
-        return frozenset(j for j in _numbers(query) if not np.isnan(self.point[query.schema.starts[j]]))
+        """Return the numbers that are looked at: within a cell, only the raw value tells how far one is."""
+        return frozenset(j for j in self._numbers(query) if not np.isnan(self.point[query.schema.starts[j]]))
 
     def apply(self, problem: Problem) -> None:
         """Demand the distance, and a little more of it from numbers that can be rounded."""
         query, x = problem.query, problem.x
-        costs = self.metric.costs(self._from_point(query))
-        assert costs is not None
-        moving = problem.moving()
-        still = [j for j in range(len(query.schema)) if j not in moving]
+        costs = self._costs(query)
+        moving = [j for j in sorted(self.among) if not x.is_settled(j)]
+        still = [j for j in sorted(self.among) if x.is_settled(j)]
         home = costs.per_feature(self._from_point(query), query.factual[None, :])[0, still].sum()
         terms = [Affine(constant=float(home))]
         for j in moving:
@@ -186,6 +204,7 @@ def _kept(feature: Feature) -> float:
     return 1.0 - (1e-4 if np.dtype(kind).kind == "f" and np.dtype(kind).itemsize < 8 else 1e-6)
 
 
-def _numbers(query: Query) -> frozenset[int]:
-    looked_at = query.model.read.form.features()
-    return frozenset(j for j in looked_at if isinstance(query.schema.features[j], Numeric))
+def looked_at(query: Query, criteria: Sequence[Criterion], demands: Sequence[Demand]) -> frozenset[int]:
+    """Return the features that the model, a demand or a coupled cost looks at; all others stay unless a box moves them."""
+    seen = frozenset(query.model.read.form.features())
+    return seen.union(*(d.features(query) for d in demands), *(c.couples(query) for c in criteria))

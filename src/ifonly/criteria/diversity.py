@@ -9,7 +9,7 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 
 from ifonly.criteria import Criterion, Demand, Query, number
-from ifonly.criteria.distinct import Apart, Distinct, LeaveOne, OtherFeatures
+from ifonly.criteria.distinct import Apart, Distinct, LeaveOne, OtherFeatures, looked_at
 from ifonly.criteria.proximity import Proximity
 from ifonly.errors import CriterionError
 from ifonly.mip import FloatArray
@@ -26,6 +26,7 @@ class Clustered(Protocol):
         ...
 
 
+_COUNTED = "the features that the model or a demand looks at"
 How = Literal["features", "iterate", "incumbents", "clusters"]
 
 
@@ -47,6 +48,11 @@ class Diversity(Criterion):
     nested
         For ``"features"``: let an answer change all that an earlier one changes, and more; then only equal sets are
         excluded.
+
+    Notes
+    -----
+    Sets of features (`nested`) and distances are counted over the features that the model or another demand looks at. A
+    change of any other feature does nothing, so it makes no answer another one.
 
     Examples
     --------
@@ -75,19 +81,22 @@ class Diversity(Criterion):
                 "Manifold(clusters=3), or use Diversity('features')."
             )
 
-    def another(self, query: Query, criteria: Sequence[Criterion], u: FloatArray) -> Distinct:
-        """Return the demand for an answer other than `u`."""
+    def another(
+        self, query: Query, criteria: Sequence[Criterion], demands: Sequence[Demand], u: FloatArray
+    ) -> Distinct:
+        """Return the demand for an answer other than `u`, which meets these criteria and demands."""
+        among = looked_at(query, criteria, demands)
         if self.how == "iterate":
             metric = next((c for c in reversed(criteria) if isinstance(c, Proximity)), Proximity())
-            return Apart.from_(u, metric, self.distance)
+            return Apart.from_(u, metric, self.distance, among)
         changed = query.counted(u[None, :])[0]
-        return OtherFeatures.than(query, changed) if self.nested else LeaveOne.of(query, changed)
+        return OtherFeatures.than(query, changed, among) if self.nested else LeaveOne.of(query, changed)
 
     @property
     def none_left(self) -> str:
         """What it means that there is no further answer."""
         if self.how == "iterate":
-            return f"no further answer is {number(self.distance)} away from the others"
+            return f"no further answer is {number(self.distance)} away from the others in {_COUNTED}"
         if self.nested:
-            return "no further answer changes another set of features"
+            return f"no further answer changes another set of {_COUNTED}"
         return "every further answer changes all that one of these changes"

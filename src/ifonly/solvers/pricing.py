@@ -18,6 +18,7 @@ import numpy as np
 from ifonly.mip import FloatArray, MipArrays
 from ifonly.solvers import Backend, Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.columns import Block, PricedProgram, Relaxed, expanded
+from ifonly.tolerances import closing_gap
 
 __all__ = ["Pricing", "with_blocks"]
 
@@ -121,7 +122,7 @@ class _Tree:
         """What a node must stay below to be of interest."""
         if not np.isfinite(self.value):
             return np.inf
-        return self.value - 0.5 * self.limits.gap * max(1.0, abs(self.value))
+        return self.value - closing_gap(self.value, self.limits.gap)
 
     def run(self) -> Solution:
         """Search until no node is left, the time is up, or a smaller program is worth building."""
@@ -207,7 +208,7 @@ class _Tree:
             self.pool.append((value, values))
             if self.on_incumbent is not None:
                 self.on_incumbent(value, min(self._bound(), found.bound), values)
-        return value <= found.bound + 0.5 * self.limits.gap * max(1.0, abs(value))
+        return value <= found.bound + closing_gap(value, self.limits.gap)
 
     def _branch(self, node: _Node, k: int, values: FloatArray, bound: float) -> _Node:
         floor = min(float(np.floor(values[k])), float(node.upper[k]) - 1.0)

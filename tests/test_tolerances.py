@@ -1,0 +1,186 @@
+"""The gap, the certificate and the status say what objective and bound imply, whatever gap was asked for."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+
+import questions
+from ifonly import Explainer, NotProvenOptimal, Proximity
+from ifonly.result import Certificate, worst_status
+from ifonly.serial import explanation_from_dict, explanation_to_dict
+from ifonly.tolerances import LEAST_COST, OPTIMALITY, allowed_gap, closing_gap, relative_gap
+from worlds import World
+
+COSTS = st.floats(0.0, 1e12)
+
+
+@given(COSTS, COSTS)
+def test_the_gap_is_relative_to_the_objective(objective: float, bound: float) -> None:
+    gap = relative_gap(objective, bound)
+    assert 0.0 <= gap <= 1.0
+    if objective > 0.0 and bound < objective:
+        assert gap == pytest.approx(1.0 - bound / objective, abs=1e-15)
+        assert objective * (1.0 - gap) == pytest.approx(bound, rel=1e-9, abs=1e-15 * objective)
+    else:
+        assert gap == 0.0
+
+
+def test_no_bound_is_an_infinite_gap_except_for_a_cost_of_nothing() -> None:
+    assert relative_gap(0.4, -math.inf) == math.inf
+    assert relative_gap(0.4, math.nan) == math.inf
+    assert relative_gap(0.4, 0.0) == 1.0
+    assert relative_gap(0.0, -math.inf) == 0.0
+
+
+@given(st.floats(0.0, 1e6), st.floats(0.0, 0.9))
+def test_a_search_that_closes_is_within_the_gap(value: float, gap: float) -> None:
+    """Also when the answer is measured again and costs a little more: a quarter of what is allowed."""
+    bound = value - closing_gap(value, gap)
+    again = value + 0.25 * allowed_gap(value, gap)
+    assert again - bound <= allowed_gap(again, gap) + 1e-15 * max(value, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "asked", "status"),
+    [
+        (1.24, 1.0, 0.5, "within_gap"),
+        (1.24, 1.0, 0.1, "feasible"),
+        (1.24, 1.0, OPTIMALITY, "feasible"),
+        (1.0, 1.0 - 0.9e-6, OPTIMALITY, "optimal"),
+        (1.0, 1.0 - 0.9e-6, 0.5, "optimal"),
+        (1.0, 1.0 - 1.9e-6, OPTIMALITY, "feasible"),  # twice the gap is not the gap
+        (0.05, 0.05 - 1.5e-7, OPTIMALITY, "feasible"),  # 3e-6 of the cost
+        (0.05, 0.05 - 0.4e-7, OPTIMALITY, "optimal"),
+        (1000.0, 1000.0 - 0.9e-3, OPTIMALITY, "optimal"),
+        (0.4, 0.0, OPTIMALITY, "no_bound"),
+        (0.4, -math.inf, 0.5, "no_bound"),
+        (0.0, -math.inf, OPTIMALITY, "optimal"),
+        (1e-9, 0.0, OPTIMALITY, "no_bound"),
+        (1e-9, 1e-9 - 0.5 * OPTIMALITY * LEAST_COST, OPTIMALITY, "optimal"),
+        (0.4, 0.5, OPTIMALITY, "optimal"),
+    ],
+)
+def test_the_status_of_a_certificate(objective: float, bound: float, asked: float, status: str) -> None:
+    certificate = Certificate.of(objective, bound, asked_gap=asked)
+    assert certificate.status == status
+    assert certificate.proven == (status == "optimal")
+    assert certificate.bound <= certificate.objective
+    assert str(certificate).startswith({"optimal": "proven optimal", "no_bound": "no bound yet"}.get(status, "within "))
+
+
+def test_of_several_the_worst_counts() -> None:
+    optimal, within = Certificate.of(1.0, 1.0), Certificate.of(1.0, 0.9, asked_gap=0.5)
+    feasible, nothing = Certificate.of(1.0, 0.9), Certificate.of(1.0, 0.0)
+    assert worst_status([optimal, optimal]) == "optimal"
+    assert worst_status([within, optimal]) == "within_gap"
+    assert worst_status([within, feasible, optimal]) == "feasible"
+    assert worst_status([nothing, feasible]) == "no_bound"
+
+
+@given(st.floats(1e-7, 0.9999999))
+def test_the_printed_per_cent_is_not_less_than_the_gap(gap: float) -> None:
+    certificate = Certificate(1.0, 1.0 - gap, gap, proven=False)
+    printed = float(str(certificate).removeprefix("within ").removesuffix("% of the best, proven"))
+    assert gap * (1 - 1e-12) <= printed / 100 <= min(1.11 * gap, 1.0)
+
+
+# -- in whole answers ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("family", ["logistic", "tree", "forest", "network"])
+@pytest.mark.parametrize("gap", [1e-6, 0.1, 0.5, 0.9])
+def test_what_an_answer_claims_is_true_by_enumeration(family: str, gap: float) -> None:
+    world = World(21, family)
+    explainer = Explainer(world.model, world.X)
+    for row in world.factuals(3):
+        answer = explainer.explain(row, want="yes", gap=gap)  # a warning is an error here
+        best = float(world.costs(row)[world.said].min())
+        certificate = answer[0].certificate
+        assert certificate.bound <= best + 1e-9
+        assert certificate.objective >= best - 1e-9
+        assert certificate.gap == pytest.approx(1 - certificate.bound / certificate.objective, abs=1e-12)
+        assert certificate.gap <= gap
+        assert answer.status == certificate.status in ("optimal", "within_gap")
+        if certificate.proven:
+            assert certificate.objective == pytest.approx(best, rel=2e-6)
+            assert "proven optimal" in str(answer)
+        else:
+            assert "of the best, proven" in str(answer)
+            assert "proven optimal" not in str(answer) + answer.to_html()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_a_small_cost_is_proven_as_a_large_one_is(scale: float) -> None:
+    """The same question with all costs times a factor: the same answer, and the same word for it."""
+    world = World(22, "forest")
+    row = world.factuals(1)[0]
+    weights = dict.fromkeys([*world.names, "colour"], scale)
+    answer = Explainer(world.model, world.X, criteria=[Proximity(weights=weights)]).explain(row, want="yes")
+    moves = world.moves(row).sum(axis=1)
+    assert answer.status == "optimal"
+    assert answer[0].certificate.objective == pytest.approx(scale * moves[world.said].min(), rel=2e-6)
+
+
+def test_a_batch_has_the_same_words() -> None:
+    world = World(23, "forest")
+    rows = pd.concat(world.factuals(6))
+    explainer = Explainer(world.model, world.X)
+    batch = explainer.explain_all(rows, want="yes", gap=0.9)
+    singles = [explainer.explain(rows.iloc[[i]], want="yes", gap=0.9).status for i in range(len(rows))]
+    assert batch.status().tolist() == singles
+    assert "within_gap" in singles
+    assert "within gap" in str(batch)
+
+
+def test_a_search_that_was_stopped_says_what_it_knows() -> None:
+    X = questions.people()
+    forest = RandomForestClassifier(40, max_depth=6, random_state=0)
+    explainer = Explainer(questions.pipeline(X, questions.labels(X), forest), X, schema=questions.schema(X))
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        answer = explainer.explain(questions.FACTUAL, want="good", time_limit=1e-9)
+    certificate = answer[0].certificate
+    assert answer.status == certificate.status
+    if answer.status != "optimal":
+        assert [w.category for w in heard] == [NotProvenOptimal]
+        assert f"not proven optimal after 0.0 s: {certificate}." in str(heard[0].message)
+        assert str(certificate) in str(answer)
+        assert str(certificate) in answer.to_html()
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+def test_an_old_file_is_read_with_what_its_numbers_prove() -> None:
+    """Written when the gap was relative to at least 1 and `proven` to the gap that was asked for."""
+    world = World(21, "logistic")
+    answer = Explainer(world.model, world.X).explain(world.factuals(1)[0], want="yes", n=2)
+    assert explanation_from_dict(explanation_to_dict(answer)).status == "optimal"
+    for bound, status in ((0.76, "feasible"), (0.0, "no_bound"), (1.0, "optimal")):
+        data = explanation_to_dict(answer)
+        for each in data["counterfactuals"]:
+            old = each["certificate"]
+            del old["asked_gap"], old["status"]
+            old["bound"] = bound * old["objective"]
+            old["gap"] = (1 - bound) * min(1.0, old["objective"])
+        back = explanation_from_dict(data)
+        assert back.status == status
+        assert [c.certificate.proven for c in back] == [status == "optimal"] * 2
+        assert back[0].certificate.gap == pytest.approx(1 - bound, abs=1e-12)
+
+
+def test_a_file_keeps_the_gap_that_was_asked_for() -> None:
+    world = World(23, "forest")
+    explainer = Explainer(world.model, world.X)
+    answers = [explainer.explain(row, want="yes", gap=0.9) for row in world.factuals(6)]
+    loose = next(a for a in answers if a.status == "within_gap")
+    data = explanation_to_dict(loose)
+    assert data["status"] == data["counterfactuals"][0]["certificate"]["status"] == "within_gap"
+    back = explanation_from_dict(data)
+    assert back[0].certificate == loose[0].certificate
+    assert back.status == "within_gap"
+    assert np.isclose(back[0].certificate.asked_gap, 0.9)
