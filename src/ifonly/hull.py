@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from ifonly.deadline import Deadline
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.solvers.columns import Block, PricedProgram
 
@@ -27,6 +28,7 @@ _BEYOND = 1e-9  # past a cut-off: a bound that only reaches it has not passed it
 _TANGENTS = np.array([1.0, 0.5, 0.25, 0.125, 0.03125])
 _WOLFE_ROUNDS = 2000
 _WOLFE_DUST = 1e-12
+NEVER = Deadline.never()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,8 @@ class Slice:
     """The part of an enlarged hull within a box, and a lower bound of the cost on it.
 
     The bound is the convex envelope of the cost on the box: a price counts in proportion to the move, a square by a few
-    tangents, so the linear program never promises more than the true cost.
+    tangents, so the linear program never promises more than the true cost. Once the deadline has passed, bounds are
+    those that were proven until then (or none), and points are not found any more.
     """
 
     def __init__(
@@ -193,8 +196,9 @@ class Slice:
         upper: FloatArray,
         seed: Iterable[int] = (),
         lean: FloatArray | None = None,
+        deadline: Deadline = NEVER,
     ) -> None:
-        self.costing = costing
+        self.costing, self.deadline = costing, deadline
         self.direction = np.zeros(len(lower)) if lean is None else lean
         self.lower, self.upper = lower, upper
         mip, m = Mip(), len(lower)
@@ -248,11 +252,11 @@ class Slice:
         return sorted(self.program.used[0])
 
     def farthest(self) -> float:
-        """Return how far the slice extends in its direction."""
+        """Return how far the slice extends in its direction, at most (infinity when there was no time to tell)."""
         self.program.set_bounds(self._x, self.lower, self.upper)
         self.program.set_costs(self._every, np.zeros(len(self._every)))
         self.program.set_costs(self._x, -self.direction)
-        found = self.program.solve()
+        found = self.program.solve(deadline=self.deadline)
         self.own_cost()
         return -found.bound
 
@@ -269,7 +273,7 @@ class Slice:
     ) -> tuple[float, FloatArray | None]:
         """Return a bound of the cost within bounds, and the point that attains it unless it passes the cut-off."""
         self.program.set_bounds(self._x, self.lower if lower is None else lower, self.upper if upper is None else upper)
-        found = self.program.solve(cutoff)
+        found = self.program.solve(cutoff, self.deadline)
         return found.bound, None if found.values is None else found.values[self._x]
 
     def extent(self, budget: float) -> tuple[FloatArray, FloatArray]:
@@ -284,9 +288,9 @@ class Slice:
                 if sign * (seen[i] - ends[i]) <= _ROOM:
                     continue  # a point already found reaches the end of the box
                 self.program.set_costs(self._x[i : i + 1], np.array([sign]))
-                found = self.program.solve()
+                found = self.program.solve(deadline=self.deadline)
                 self.program.set_costs(self._x[i : i + 1], np.zeros(1))
-                if not np.isfinite(found.bound):
+                if found.bound == np.inf:
                     return np.full_like(lower, np.inf), np.full_like(upper, -np.inf)
                 ends[i] = sign * max(found.bound - _ROOM, sign * ends[i])
                 if found.values is not None:

@@ -17,17 +17,19 @@ most.
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, inf
 from typing import NamedTuple
+
+from ifonly.deadline import Deadline
 
 __all__ = ["UNFINISHED", "Answer", "Jump", "Slide", "Unfinished", "cheapest_moves"]
 
 _MOST_NODES = 4000
 _MOST_LINES = 60
 _DUST = 1e-12
+NEVER = Deadline.never()
 
 
 class Jump(NamedTuple):
@@ -51,13 +53,15 @@ class Slide(NamedTuple):
 class Answer:
     """What each feature does, by position: which of its jumps, or how far it slides; and the bound that is proven.
 
-    `better` are the answers met on the way, each cheaper than the one before.
+    `better` are the answers met on the way, each cheaper than the one before. `proven` is False for the best answer at
+    the moment when time ran out.
     """
 
     moves: dict[int, float]
     cost: float
     bound: float
     better: Sequence[dict[int, float]] = ()
+    proven: bool = True
 
 
 class Unfinished:
@@ -118,7 +122,7 @@ def cheapest_moves(
     *,
     gap: float = 1e-6,
     cutoff: float = inf,
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
 ) -> Answer | Unfinished | None:
     """Return the cheapest moves, None when nothing below the cut-off gains enough, or `UNFINISHED` when it gives up.
 
@@ -135,7 +139,7 @@ def cheapest_moves(
     cutoff
         Answers that cost more are of no interest.
     deadline
-        When to give up, by `time.perf_counter`.
+        When to give up.
     """
     return _Search(features, need, len(features) if most is None else most, gap, cutoff, deadline).run()
 
@@ -150,7 +154,7 @@ class _Search:
         most: int,
         gap: float,
         cutoff: float,
-        deadline: float,
+        deadline: Deadline,
     ) -> None:
         self.features, self.need, self.most = features, need, most
         self.gap, self.deadline = gap, deadline
@@ -169,8 +173,13 @@ class _Search:
         heap = [(-inf, 0, _Node(choices, tuple(self._entry(j, choice) for j, choice in enumerate(choices))))]
         settled, nodes = inf, 0
         while heap and heap[0][0] < self.budget:
-            if nodes >= _MOST_NODES or time.perf_counter() > self.deadline:
+            if nodes >= _MOST_NODES:
                 return UNFINISHED
+            if self.deadline.passed:
+                bound = min(heap[0][0], settled, self.value)
+                return (
+                    UNFINISHED if self.best is None else Answer(self.best, self.value, bound, self.found, proven=False)
+                )
             node = heapq.heappop(heap)[2]
             nodes += 1
             bound, fork, price = self._bound(node)

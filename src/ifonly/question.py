@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from ifonly.blame import explain_infeasibility
 from ifonly.criteria import Criterion, Query
 from ifonly.criteria.robustness import Robustness
 from ifonly.criteria.validity import Goal
+from ifonly.deadline import Deadline
 from ifonly.engine import Found, find
 from ifonly.errors import CriterionError, NotVerified, OutOfTime
 from ifonly.events import OnEvent
@@ -33,6 +33,7 @@ __all__ = ["Question"]
 
 _FIRST_MARGIN = 1e-7
 _WIDENINGS = 6
+NEVER = Deadline.never()
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Question:
     query: Query
     goal: Goal
     statement: Statement
-    deadline: float = np.inf
+    deadline: Deadline = NEVER
     gap: float = 1e-6
     on_event: OnEvent | None = None
 
@@ -70,20 +71,20 @@ class Question:
         for margin in self._margins():
             statement = replace(statement, margin=margin)
             limits = self._limits()
-            found, statement = withstand(statement, self._find, backend, limits)
+            found, statement = withstand(statement, self._find, backend, limits, self.deadline)
             if found.status is Status.INFEASIBLE:
                 if not first:
                     raise NoMore
                 if u is not None:
                     break
-                raise explain_infeasibility(statement, backend, replace(limits, seconds=max(limits.seconds, 1.0)))
+                raise explain_infeasibility(statement, backend, limits, self.deadline)
             best = self._first_verified(found, statement)
             u = found.u if found.u is not None else u
             if best is not None:
                 return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
             if found.interrupted:
                 raise KeyboardInterrupt
-            if found.u is None or time.perf_counter() > self.deadline:
+            if found.u is None or self.deadline.passed:
                 raise OutOfTime(
                     f"No verified answer within the time limit; no answer costs less than {found.bound:.6g}. Raise "
                     "time_limit, or loosen a demand.",
@@ -102,10 +103,10 @@ class Question:
         )
 
     def _limits(self) -> Limits:
-        return Limits(max(self.deadline - time.perf_counter(), 0.0), self.gap, seed=self.explainer.random_state)
+        return Limits(self.deadline.left(), self.gap, seed=self.explainer.random_state)
 
-    def _find(self, statement: Statement, limits: Limits) -> Found:
-        return find(statement, self.explainer.backend, limits, self.on_event)
+    def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Found:
+        return find(statement, self.explainer.backend, limits, self.on_event, deadline)
 
     def _margins(self) -> list[float]:
         scale = self.explainer.training.score_scale
@@ -149,7 +150,7 @@ class Question:
         """Return a point of the same search as an answer, or None if it is refused."""
         found, statement = replace(answer.found, u=u, pool=()), answer.statement
         best = self._first_verified(found, statement)
-        if best is None or not withstands(statement, best[0], self.explainer.backend, self._limits()):
+        if best is None or not withstands(statement, best[0], self.explainer.backend, self._limits(), self.deadline):
             return None
         return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
 
@@ -180,7 +181,7 @@ class Question:
             float(self.goal.score_of(row)[0]),
             distance,
             certificate,
-            ranges=safe_ranges(statement, u, self.explainer.backend) if self._robust else {},
+            ranges=safe_ranges(statement, u, self.explainer.backend, self.deadline) if self._robust else {},
             measures=measures,
         )
 

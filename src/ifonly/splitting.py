@@ -12,7 +12,6 @@ a solver could have built its program is given up.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
+from ifonly.deadline import Deadline
 from ifonly.grids import Grid, Part
 from ifonly.incumbents import Incumbents
 from ifonly.mip import IntArray
@@ -76,7 +76,7 @@ class Splitting:
         self.budget, self.most = budget, most
         self.parts = 0
 
-    def run(self, box: Box, deadline: float) -> bool:
+    def run(self, box: Box, deadline: Deadline) -> bool:
         """Search a box; say whether nothing better than the best known is left in it, for certain."""
         brackets = self.reducer.brackets
         assert brackets is not None
@@ -98,7 +98,7 @@ class Splitting:
                 if done < least or self.parts >= _MOST_PARTS:
                     return False
                 look, least = 2 * look, 10.0 * least
-            if self.parts % 16 == 0 and time.perf_counter() > deadline:
+            if self.parts % 16 == 0 and deadline.passed:
                 return False
         return True
 

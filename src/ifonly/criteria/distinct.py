@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.criteria import Demand, Query, number
 from ifonly.criteria.proximity import Proximity
+from ifonly.deadline import Deadline
 from ifonly.mip import Affine, FloatArray
 from ifonly.schema import Feature, Numeric
 
@@ -30,9 +31,9 @@ class Distinct(Demand):
 
     known: tuple[FloatArray, ...] = ()
 
-    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return the points worth a try."""
-        del statement, box
+        del statement, box, deadline
         return self.known
 
 

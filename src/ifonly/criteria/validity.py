@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
 from ifonly.criteria.crossing import crossings
+from ifonly.deadline import Deadline
 from ifonly.errors import CriterionError, did_you_mean
 from ifonly.mip import Affine, Convex, FloatArray
 from ifonly.models import Model, Read
@@ -153,13 +154,14 @@ class Goal(Demand):
 
         problem.mip.convex(Convex(inner, function, gradient))
 
-    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return what is cheapest near the factual, and near points at which a relaxed form was refused."""
         from ifonly.models.compose import refused  # noqa: PLC0415 - composites are loaded with the readers
 
         if isinstance(statement.form, Trees) or np.isnan(statement.query.factual).any():
             return ()
-        return crossings(self, statement, box, (statement.query.factual, *refused(statement.form)[:2]))
+        starts = (statement.query.factual, *refused(statement.form)[:2])
+        return crossings(self, statement, box, starts, deadline)
 
     def ties_are_ours(self) -> bool:
         """Whether a score exactly on the threshold gives the wanted outcome."""

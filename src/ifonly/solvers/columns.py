@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ifonly.deadline import Deadline
 from ifonly.errors import SolverFailed
 from ifonly.mip import FloatArray, IntArray, MipArrays
 
@@ -32,6 +33,7 @@ _DEAREST = 1e7
 _BROKEN = 1e-8  # what a relaxation may leave between the block and its rows
 _INFINITY = 1e30
 _DUAL, _PRIMAL = 1, 4
+NEVER = Deadline.never()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +97,15 @@ def expanded(program: MipArrays, blocks: Sequence[Block]) -> MipArrays:
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """What a linear relaxation says: no point costs less than `bound`; `values` only if that is below the cut-off."""
+    """What a linear relaxation says: no point costs less than `bound`; `values` only if that is below the cut-off.
+
+    When time ran out, the bound is the best that was proven until then, and there are no values.
+    """
 
     bound: float
     values: FloatArray | None = None
     duals: FloatArray | None = None
+    stopped: bool = False
 
 
 class PricedProgram:
@@ -174,13 +180,16 @@ class PricedProgram:
         )  # fmt: skip
 
     # -- solving ------------------------------------------------------------------------------------------------
-    def solve(self, cutoff: float = np.inf) -> Relaxed:
-        """Return the optimum over all columns of the blocks, or a bound once that reaches the cut-off."""
+    def solve(self, cutoff: float = np.inf, deadline: Deadline = NEVER) -> Relaxed:
+        """Return the optimum over all columns of the blocks, or a bound once that reaches the cut-off or time is up."""
         while True:
-            found = self._generate(cutoff)
+            found = self._generate(cutoff, deadline)
             if found.values is None or self._left(found.values) <= _BROKEN:
                 return self._trimmed(found)
-            if not self._can_meet():
+            met = self._can_meet(deadline)
+            if met.stopped:
+                return Relaxed(found.bound, stopped=True)
+            if met.values is None:
                 return Relaxed(np.inf)
             if self._penalty >= _DEAREST:
                 return Relaxed(found.bound)
@@ -196,20 +205,24 @@ class PricedProgram:
     def _price_slack(self, penalty: float) -> None:
         self.highs.changeColsCost(len(self._slack), self._slack, np.full(len(self._slack), penalty))
 
-    def _can_meet(self) -> bool:
-        """Whether some columns of the blocks meet their rows within these bounds: the slack alone is minimised."""
+    def _can_meet(self, deadline: Deadline) -> Relaxed:
+        """Minimise the slack alone: there are values if some columns of the blocks meet their rows in these bounds."""
         every = np.arange(self.n_columns, dtype=np.int32)
         self.highs.changeColsCost(self.n_columns, every, np.zeros(self.n_columns))
         self._price_slack(1.0)
-        found = self._generate(_BROKEN, offset=self.program.offset)
+        found = self._generate(_BROKEN, deadline, offset=self.program.offset)
         self.highs.changeColsCost(self.n_columns, every, self.cost)
         self._price_slack(self._penalty)
-        return found.values is not None
+        return found
 
-    def _generate(self, cutoff: float, offset: float = 0.0) -> Relaxed:
+    def _generate(self, cutoff: float, deadline: Deadline, offset: float = 0.0) -> Relaxed:
         """Solve and let columns in until none is missing, the cut-off is reached, or the rest is infeasible."""
+        proven = -np.inf
         while True:
-            if not self._run():
+            feasible = None if deadline.passed else self._run(deadline)
+            if feasible is None:
+                return Relaxed(proven, stopped=True)
+            if not feasible:
                 return Relaxed(np.inf)
             solution = self.highs.getSolution()
             duals = np.asarray(solution.row_dual)
@@ -221,6 +234,7 @@ class PricedProgram:
                 bound += min(least, 0.0)
                 if least < -_PRICED_OUT:
                     entered += self._enter(k, self._worst(k, reduced))
+            proven = max(proven, bound)
             if bound >= cutoff:
                 return Relaxed(bound)
             if not entered:
@@ -250,8 +264,8 @@ class PricedProgram:
             self.highs.setOptionValue("primal_feasibility_tolerance", tolerance)
             self.highs.setOptionValue("dual_feasibility_tolerance", tolerance)
 
-    def _run(self) -> bool:
-        """Solve once; say whether there is a point.
+    def _run(self, deadline: Deadline) -> bool | None:
+        """Solve once; say whether there is a point, or None when there was no time to tell.
 
         A solve that ends without a verdict is repeated from scratch, then with wider tolerances, and at last with a
         presolve, which often sees at once what the simplex method cannot decide. What an answer breaks by a tolerance is
@@ -267,6 +281,8 @@ class PricedProgram:
         for wider, presolve in ((1.0, "off"), (1.0, "off"), (10.0, "off"), (100.0, "off"), (1.0, "on")):
             self._set_tolerance(wider * _FEASIBILITY)
             self.highs.setOptionValue("presolve", presolve)
+            # its clock runs on from one solve to the next
+            self.highs.setOptionValue("time_limit", self.highs.getRunTime() + deadline.left())
             self.highs.run()
             ended = self.highs.getModelStatus()
             self.highs.setOptionValue("presolve", "off")
@@ -274,6 +290,8 @@ class PricedProgram:
                 return True
             if ended in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
                 return False
+            if deadline.passed:
+                return None
             self.highs.clearSolver()
         raise SolverFailed(
             f"HiGHS ended a linear relaxation of {self.n_columns} columns with {ended}. Scale the features to "
