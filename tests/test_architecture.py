@@ -39,6 +39,7 @@ LAYERS = {
     "criteria": 2,
     "problem": 3,
     "result": 3,
+    "affordable": 4,
     "reduce": 4,
     "incumbents": 4,
     "direct": 4,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ifonly.adversary import withstand
+from ifonly.affordable import affordable
 from ifonly.box import Box
 from ifonly.criteria import Branch, Demand, Relaxation, number
 from ifonly.criteria.stays import Stays
@@ -80,7 +81,7 @@ class _Court:
     ) -> Found:
         if box.empty() is not None:
             return Found(Status.INFEASIBLE)
-        if deadline.passed:
+        if not affordable(statement, box, deadline):
             return Found(Status.OUT_OF_TIME)
         problem = Problem(statement, box) if loose is None else _problem_with_raw(statement, box, loose)
         for demand in statement.demands:

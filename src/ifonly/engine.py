@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ifonly.affordable import affordable
 from ifonly.box import Box
 from ifonly.criteria import Branch, Demand
 from ifonly.deadline import Deadline
@@ -231,6 +232,9 @@ class _Search:
         split = self._split(box)
         if split is not None:
             return [(part, bound) for part in split]
+        if not affordable(self.statement, box, self.deadline):
+            self._without_program(box, bound)
+            return []
         problem = self._build(box, self.budget)
         relaxed = self._relaxed(problem, self.budget)
         if relaxed.bound > self.budget:
@@ -311,14 +315,23 @@ class _Search:
         """Solve a box, in which nothing costs less than `bound`, for answers up to a budget (see `_finish`)."""
         if box.empty() is not None:
             return Status.INFEASIBLE
-        if self.deadline.passed:
-            self.open_bound = min(self.open_bound, bound)
-            return Status.OUT_OF_TIME
+        if not affordable(self.statement, box, self.deadline):
+            return self._without_program(box, bound)
         problem = self._build(box, budget)
         relaxed = self._relaxed(problem, budget)
         if relaxed.bound > budget:
             return Status.INFEASIBLE
         return self._finish(problem, budget, max(bound, relaxed.bound))
+
+    def _without_program(self, box: Box, bound: float) -> Status:
+        """Search a box whose program is too large to be built, or to be solved in the time that is left."""
+        goal, most = feature_by_feature(self.statement)
+        if goal is not None and self.reducer.brackets is not None and not self.deadline.passed:
+            search = Splitting(self.incumbents, lambda: self.budget, most, patient=True)
+            if search.run(box, self.deadline):
+                return Status.INFEASIBLE if self.incumbents.best is None else Status.OPTIMAL
+        self.open_bound = min(self.open_bound, bound)
+        return Status.OUT_OF_TIME
 
     def _build(self, box: Box, budget: float) -> Problem:
         bounded = self.reducer.for_budget(box, budget)

@@ -69,11 +69,15 @@ class Splitting:
         Returns what a better answer may cost, given the best known.
     most
         How many features may change.
+    patient
+        Whether to go on until the deadline however little is closed, because no solver can take over.
     """
 
-    def __init__(self, incumbents: Incumbents, budget: Callable[[], float], most: int) -> None:
+    def __init__(
+        self, incumbents: Incumbents, budget: Callable[[], float], most: int, *, patient: bool = False
+    ) -> None:
         self.incumbents, self.reducer = incumbents, incumbents.reducer
-        self.budget, self.most = budget, most
+        self.budget, self.most, self.patient = budget, most, patient
         self.parts = 0
 
     def run(self, box: Box, deadline: Deadline) -> bool:
@@ -94,7 +98,7 @@ class Splitting:
             stack += children
             if not children:
                 done += node.share
-            if self.parts >= look:
+            if self.parts >= look and not self.patient:
                 if done < least or self.parts >= _MOST_PARTS:
                     return False
                 look, least = 2 * look, 10.0 * least
