@@ -17,6 +17,7 @@ SOURCE = TESTS.parent / "src" / "ifonly"
 # A module may import from its own layer and from lower ones, never from a higher one. A package's name stands
 # for everything in it, so a new form, reader, criterion or solver needs no line here.
 LAYERS = {
+    "deadline": 0,
     "errors": 0,
     "events": 0,
     "mip": 0,
@@ -40,6 +41,7 @@ LAYERS = {
     "criteria": 2,
     "problem": 3,
     "result": 3,
+    "affordable": 4,
     "reduce": 4,
     "incumbents": 4,
     "direct": 4,

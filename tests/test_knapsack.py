@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ifonly.deadline import Deadline
 from ifonly.knapsack import UNFINISHED, Answer, Jump, Slide, cheapest_moves
 
 AMOUNTS = st.floats(0.01, 4.0).map(lambda x: round(x, 3))
@@ -81,4 +82,4 @@ def test_answers_above_the_cutoff_are_none() -> None:
 
 
 def test_out_of_time_is_said() -> None:
-    assert cheapest_moves([(Jump(1.0, 1.0),)], 0.5, deadline=-1.0) is UNFINISHED
+    assert cheapest_moves([(Jump(1.0, 1.0),)], 0.5, deadline=Deadline.after(-1.0)) is UNFINISHED

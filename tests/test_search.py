@@ -13,6 +13,7 @@ import pytest
 
 from ifonly import Actionability, Explainer, Proximity, Sparsity, engine
 from ifonly.box import Box
+from ifonly.deadline import Deadline
 from ifonly.engine import Found, find
 from ifonly.incumbents import Incumbents
 from ifonly.mip import Affine, FloatArray, MipArrays
@@ -240,9 +241,10 @@ def test_exchanges_of_pairs_improve_and_stay_valid(large: tuple[Statement, float
     assert known.cost == pytest.approx(float(asked.objective(known.u[None, :])[0]))
     late = Incumbents(Reducer(asked), asked.box())
     late.rows()
+    late.deadline = Deadline.after(0.0)
     assert late.best is not None
     before = late.best.cost
-    assert late.thorough(deadline=0.0) is late.best
+    assert late.thorough() is late.best
     assert late.best.cost == before
 
 

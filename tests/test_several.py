@@ -28,6 +28,10 @@ class Stops:
     def statement(self) -> Any:
         return self.real.statement
 
+    @property
+    def deadline(self) -> Any:
+        return self.real.deadline
+
     def one(self, statement: Any, *, first: bool = True) -> Answer:
         if not first:
             assert self.ends is not None
@@ -99,7 +103,7 @@ class OneOf(Demand):
     def clusters(self, query: Query) -> list[Demand]:
         return [Between(f"in {i}", self.feature, *i, "step") for i in self.intervals]
 
-    def branches(self, statement: Any, box: Any) -> Iterator[Branch]:
+    def branches(self, statement: Any, box: Any, deadline: Any) -> Iterator[Branch]:
         for part in self.clusters(statement.query):
             inner = box.copy()
             part.narrow(statement.query, inner)

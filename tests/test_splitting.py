@@ -22,6 +22,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from ifonly import Actionability, Explainer, Infeasible, Proximity, Sparsity, Target
 from ifonly.criteria import Criterion
+from ifonly.deadline import Deadline
 from ifonly.engine import find
 from ifonly.errors import FactualViolatesDemand
 from ifonly.grids import Grid
@@ -190,14 +191,14 @@ def splitting(explainer: Explainer, row: pd.DataFrame) -> tuple[Splitting, Incum
 def test_a_search_that_gets_nowhere_is_given_up_early():
     explainer, row = confident()
     search, incumbents = splitting(explainer, row)
-    assert not search.run(incumbents.box, np.inf)
+    assert not search.run(incumbents.box, Deadline.never())
     assert search.parts <= 1000
 
 
 def test_the_deadline_is_kept():
     explainer, row = confident()
     search, incumbents = splitting(explainer, row)
-    assert not search.run(incumbents.box, 0.0)
+    assert not search.run(incumbents.box, Deadline.after(0.0))
     assert search.parts <= 16
 
 

@@ -140,9 +140,7 @@ def test_deviation_of_a_fixed_value_is_a_constant(value: float) -> None:
 
 
 @pytest.mark.parametrize(("low", "high", "hat"), [(-5e9, 5e9, 1e9 + 0.25), (1e9, 1e9 + 8, 1e9 + 1), (0.0, 1e-8, 3e-9)])
-def test_extreme_numbers_are_counted_from_the_factual_in_a_unit_of_their_own(
-    low: float, high: float, hat: float
-) -> None:
+def test_extreme_numbers_are_solved_in_a_unit_of_their_own(low: float, high: float, hat: float) -> None:
     schema = Schema((Numeric("x", low, high),))
     factual = np.array([hat])
     for value in (low, high, hat, low + 0.75 * (high - low)):
@@ -151,7 +149,6 @@ def test_extreme_numbers_are_counted_from_the_factual_in_a_unit_of_their_own(
         x.mip.row(x.raw(0), value, value)
         v = solved(x, d * (1.0 / (high - low)) + z)
         assert v is not None
-        assert np.abs(v).max() <= 4.0  # the solver sees numbers near one
         assert x.raw(0).value(v) == pytest.approx(value, abs=1e-7 * (high - low))
         assert d.value(v) == pytest.approx(abs(value - hat), abs=1e-7 * (high - low))
         assert round(z.value(v)) == (value != hat)
@@ -299,15 +296,3 @@ def test_a_cut_on_the_grid_keeps_its_own_value_on_the_left() -> None:
         here = Cells.of(feature, 0.0, 30.0, np.array([value]))
         assert here.high[0] == value
         assert here.low[1] == round(value + 0.01, 2)
-
-
-def test_a_tiny_box_far_from_the_factual_is_counted_from_its_near_end() -> None:
-    """Otherwise the column would hold millions of its own unit, and a solver's tolerance would be lost in them."""
-    schema = Schema((Numeric("x", 0.0, 100.0),))
-    box = Box.of(schema, np.array([3.0]))
-    box.narrow(0, 70.0, 70.0 + 2e-6)
-    mip = Mip()
-    x = Variables(mip, box, np.array([3.0]), {}, {0}).raw(0)
-    arrays = mip.arrays()
-    assert np.abs([arrays.lower, arrays.upper]).max() <= 2.0
-    assert x.constant == 70.0

@@ -43,6 +43,11 @@ class _Adapter(Trained):
         return np.ascontiguousarray(np.asarray(X, dtype=getattr(self, "dtype", np.float64)))
 
     @property
+    def arithmetic(self) -> npt.DTypeLike:
+        """The dtype in which the network computes."""
+        return np.dtype(getattr(self, "dtype", np.float32))
+
+    @property
     def takes_frames(self) -> bool:
         """Whether `predict` needs column names, because it or its transform chooses by them."""
         return self.columns is not None or _named(self.transform)

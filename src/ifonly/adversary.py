@@ -17,6 +17,7 @@ import numpy as np
 
 from ifonly.criteria import Demand
 from ifonly.criteria.stays import Stays, lead
+from ifonly.deadline import Deadline
 from ifonly.engine import Found
 from ifonly.mip import Affine, Convex, FloatArray, Mip
 from ifonly.nogo import far_shift, no_go
@@ -28,9 +29,11 @@ from ifonly.variables import Variables
 
 __all__ = ["Attack", "attack", "withstand", "withstands"]
 
-Solve = Callable[[Statement, Limits], Found]
+Solve = Callable[[Statement, Limits, Deadline], Found]
 
-_GRACE = 0.5  # seconds for the proof of an answer that was found at the last moment
+_RESERVED = 0.25  # share of the time that is kept for the proof of an answer that is found at the last moment
+_AS_LONG = 2.0  # times as long as the longest proof so far is kept, once that is known and if it is less
+NEVER = Deadline.never()
 _REFINEMENTS = 20
 _GAP = 0.1  # of the room between a safe lead and a demanded one
 _FINE = 10.0  # steps of a grid within the reach that make it as good as continuous
@@ -58,20 +61,24 @@ class Attack:
     least: float = np.inf
 
 
-def attack(demand: Stays, u: FloatArray, backend: Backend, limits: Limits) -> Attack:
+def attack(demand: Stays, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline = NEVER) -> Attack:
     """Look for the point of the ball around `u` with the least lead, among those whose lead is not enough."""
-    worst = Attack(True)
+    worst, deadline = Attack(True), deadline.within(limits.seconds)
     for k in range(len(demand.goal.gaps([Affine()] * demand.form.n_outputs, 0.0))):
-        found = _attack_one(demand, u, k, backend, limits)
+        found = _attack_one(demand, u, k, backend, limits, deadline)
+        if not found.safe and found.point is None:
+            return found  # no time: what the other rows say does not matter
         if not found.safe and (worst.safe or found.least < worst.least):
             worst = found
     return worst
 
 
-def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: Limits) -> Attack:
+def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: Limits, deadline: Deadline) -> Attack:
     """Minimise one gap over the ball; a point that only a loose form admits makes the form finer there."""
     form = demand.form
     for _ in range(_REFINEMENTS):
+        if deadline.passed:
+            break
         mip = Mip()
         x = Variables(mip, demand.ball(u), u, form.cuts(), form.raw())
         mip.minimise(demand.goal.gaps(form.embed(mip, x), 0.0)[k])
@@ -79,7 +86,8 @@ def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: 
         program = mip.arrays()
         for value in fine.values():
             program.integer[value.columns] = False
-        answer = solve(program, backend, replace(limits, cutoff=demand.enough, gap=_GAP * demand.room))
+        own = replace(limits, cutoff=demand.enough, gap=_GAP * demand.room).within(deadline.left())
+        answer = solve(program, backend, own)
         if answer.status is Status.INFEASIBLE or answer.bound >= demand.enough - 0.25 * demand.room:
             return Attack(True)
         if answer.values is None:
@@ -163,47 +171,63 @@ def _slopes(demand: Stays, u: FloatArray) -> FloatArray:
     return slopes
 
 
-def withstands(statement: Statement, u: FloatArray, backend: Backend, limits: Limits) -> bool:
+def withstands(statement: Statement, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> bool:
     """Whether a point, as it will be returned, is proven to meet every demand on a ball around it."""
     balls = [d for d in statement.demands if isinstance(d, Stays) and d.reach.any()]
-    return all(attack(ball, u, backend, limits).safe for ball in balls)
+    return all(attack(ball, u, backend, limits, deadline).safe for ball in balls)
 
 
-def withstand(statement: Statement, search: Solve, backend: Backend, limits: Limits) -> tuple[Found, Statement]:
+def withstand(
+    statement: Statement, search: Solve, backend: Backend, limits: Limits, deadline: Deadline
+) -> tuple[Found, Statement]:
     """Search, attack, and demand more until no attack succeeds; return what was found and all that was demanded."""
     if not any(isinstance(d, Stays) and d.reach.any() for d in statement.demands):
-        return search(statement, limits), statement
-    return _Siege(statement, search, backend, limits).run()
+        return search(statement, limits, deadline), statement
+    return _Siege(statement, search, backend, limits, deadline).run()
 
 
 class _Siege:
-    """One search for an answer that withstands every attack."""
+    """One search for an answer that withstands every attack.
 
-    def __init__(self, statement: Statement, search: Solve, backend: Backend, limits: Limits) -> None:
+    A search may use the time up to the deadline but for what the proof of its answer will take; so an answer that is
+    found at the last moment can still be proven.
+    """
+
+    def __init__(
+        self, statement: Statement, search: Solve, backend: Backend, limits: Limits, deadline: Deadline
+    ) -> None:
         self.statement, self.search, self.backend, self.limits = statement, search, backend, limits
-        self.deadline = time.perf_counter() + limits.seconds
+        self.deadline = deadline
         self.bound = -np.inf
+        self.longest: float | None = None
 
     def run(self) -> tuple[Found, Statement]:
         """Return the first answer that no attack breaks."""
         lifted = False
         while True:
-            found = self.search(self.statement, self._left())
+            found = self.search(self.statement, self.limits, self._for_search())
             self.bound = max(self.bound, found.bound)
             if found.u is None:
                 return self._unfinished(found), self.statement
             attacks = self._attacks(found.u)
             if all(a.safe for a in attacks):
                 return replace(found, pool=(found.u,)), self.statement
-            if found.interrupted or all(a.point is None for a in attacks):
+            if found.interrupted or all(a.point is None for a in attacks) or self.deadline.passed:
                 return self._unfinished(found), self.statement
             self.statement = self._stricter(found.u, attacks)
             if not lifted:
                 lifted = True
                 self._lift(found.u, attacks)
 
-    def _left(self, least: float = 0.0) -> Limits:
-        return self.limits.within(max(self.deadline - time.perf_counter(), least))
+    def _for_search(self) -> Deadline:
+        """Return when a search must end, so that there is time to prove what it finds."""
+        left = self.deadline.left()
+        if not np.isfinite(left):
+            return self.deadline
+        reserved = _RESERVED * left
+        if self.longest is not None:
+            reserved = min(reserved, _AS_LONG * self.longest)
+        return self.deadline.earlier(reserved)
 
     def _balls(self) -> list[Stays]:
         return [d for d in self.statement.demands if isinstance(d, Stays) and d.reach.any()]
@@ -213,8 +237,10 @@ class _Siege:
         balls = self._balls()
         if any(np.array_equal(u, known, equal_nan=True) for ball in balls for known in ball.known):
             return [Attack(True) for _ in balls]
-        row, limits = self._returned(u), self._left(_GRACE)
-        return [attack(ball, row, self.backend, limits) for ball in balls]
+        row, began = self._returned(u), time.perf_counter()
+        found = [attack(ball, row, self.backend, self.limits, self.deadline) for ball in balls]
+        self.longest = max(self.longest or 0.0, time.perf_counter() - began)
+        return found
 
     def _returned(self, u: FloatArray) -> FloatArray:
         stored = self.statement.query.schema.stored(u)
@@ -257,9 +283,9 @@ class _Siege:
             if not behind:
                 break
             margin += 1.2 * max(behind)
-            limits = replace(self._left(), gap=max(self.limits.gap, _LIFT_GAP))
-            found = self.search(replace(self.statement, margin=margin), limits)
-            if found.u is None:
+            limits = replace(self.limits, gap=max(self.limits.gap, _LIFT_GAP))
+            found = self.search(replace(self.statement, margin=margin), limits, self._for_search())
+            if found.u is None or self.deadline.passed:
                 break
             u, attacks = found.u, self._attacks(found.u)
             if all(a.safe for a in attacks):

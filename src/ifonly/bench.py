@@ -18,7 +18,7 @@ from ifonly.datasets import german_credit
 from ifonly.errors import IfOnlyWarning, NoCounterfactual
 from ifonly.events import Built, Event, Incumbent
 from ifonly.explain import Explainer
-from ifonly.mip import FloatArray, MipArrays
+from ifonly.mip import MipArrays
 from ifonly.result import Status
 from ifonly.solvers import Backend, IncumbentHook, Limits, Solution
 
@@ -143,10 +143,9 @@ class _Watched:
         self,
         program: MipArrays,
         limits: Limits,
-        start: FloatArray | None = None,
         on_incumbent: IncumbentHook | None = None,
     ) -> Solution:
-        answer = self.backend.solve(program, limits, start, on_incumbent)
+        answer = self.backend.solve(program, limits, on_incumbent)
         self.watch.lap("solve", "verify")
         return answer
 

@@ -2,20 +2,24 @@
 
 A deletion filter (Chinneck and Dravnieks 1991): leave out one demand at a time; if the rest is still impossible, it was
 not needed for the contradiction. What remains is minimal: drop any one and the others can be met.
+
+Every question of this kind is a search of its own, and all of them share one deadline. When it passes, what is known is
+said: the demands not yet found needless are a clash, though perhaps not a minimal one.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from ifonly.adversary import withstand
+from ifonly.affordable import affordable
 from ifonly.box import Box
 from ifonly.criteria import Branch, Demand, Relaxation, number
 from ifonly.criteria.stays import Stays
 from ifonly.criteria.validity import Goal
+from ifonly.deadline import Deadline
 from ifonly.engine import Found, run
 from ifonly.errors import Infeasible
 from ifonly.mip import Affine
@@ -25,6 +29,7 @@ from ifonly.solvers import Backend, Limits, Status
 __all__ = ["explain_infeasibility"]
 
 _HALVINGS = 6
+_SHARE = 0.5  # of the time left that one search may take
 
 
 @dataclass(frozen=True)
@@ -34,69 +39,85 @@ class _Court:
     statement: Statement
     backend: Backend
     limits: Limits
+    deadline: Deadline
 
-    def possible(self, demands: Sequence[Demand]) -> bool:
-        """Whether the demands can be met together; undecided within the time counts as possible."""
+    def possible(self, demands: Sequence[Demand]) -> bool | None:
+        """Whether the demands can be met together; None when that could not be decided in time."""
+        if self.deadline.passed:
+            return None
         statement = replace(self.statement, demands=tuple(demands), criteria=())
-        found, _ = withstand(statement, self._search, self.backend, self.limits)
-        return found.status is not Status.INFEASIBLE
+        found, _ = withstand(statement, self._search, self.backend, self.limits, self._share())
+        return False if found.status is Status.INFEASIBLE else None if found.u is None else True
 
-    def _search(self, statement: Statement, limits: Limits, loose: Demand | None = None) -> Found:
+    def _share(self) -> Deadline:
+        """Return when one search must end: a hard one leaves time for those that come after it."""
+        return self.deadline.within(_SHARE * self.deadline.left())
+
+    def _search(self, statement: Statement, limits: Limits, deadline: Deadline, loose: Demand | None = None) -> Found:
         """Look for any point, or for the one that breaks a loose demand least."""
         box = statement.box()
         if box.empty() is not None:
             return Found(Status.INFEASIBLE)
         if loose is None:
             for demand in statement.demands:
-                branches = demand.branches(statement, box)
+                branches = demand.branches(statement, box, deadline)
                 if branches is not None:
-                    return self._any_of(statement, demand, branches, limits)
-        return self._solve(statement, box, limits, loose)
+                    return self._any_of(statement, demand, branches, limits, deadline)
+        return self._solve(statement, box, limits, deadline, loose)
 
-    def _any_of(self, statement: Statement, demand: Demand, branches: Iterable[Branch], limits: Limits) -> Found:
+    def _any_of(
+        self, statement: Statement, demand: Demand, branches: Iterable[Branch], limits: Limits, deadline: Deadline
+    ) -> Found:
         """Look for any point in one alternative of a demand after the other."""
-        deadline = time.perf_counter() + limits.seconds
         for branch in branches:
-            left = deadline - time.perf_counter()
-            if left <= 0:
-                return Found(Status.OUT_OF_TIME)
             demands = tuple(branch.demand if d is demand else d for d in statement.demands)
-            found = self._solve(replace(statement, demands=demands), branch.box, limits.within(left))
+            found = self._solve(replace(statement, demands=demands), branch.box, limits, deadline)
             if found.status is not Status.INFEASIBLE:
                 return found
         return Found(Status.INFEASIBLE)
 
-    def _solve(self, statement: Statement, box: Box, limits: Limits, loose: Demand | None = None) -> Found:
+    def _solve(
+        self, statement: Statement, box: Box, limits: Limits, deadline: Deadline, loose: Demand | None = None
+    ) -> Found:
         if box.empty() is not None:
             return Found(Status.INFEASIBLE)
+        if not affordable(statement, box, deadline):
+            return Found(Status.OUT_OF_TIME)
         problem = Problem(statement, box) if loose is None else _problem_with_raw(statement, box, loose)
         for demand in statement.demands:
             demand.apply(problem)
         excess = None if loose is None else loose.excess(problem)
         problem.mip.minimise(Affine() if excess is None else excess)
-        return run(problem, self.backend, limits)
+        return run(problem, self.backend, limits.within(deadline.left()))
 
-    def conflict(self, demands: Sequence[Demand]) -> list[Demand]:
-        """Return a minimal subset that is impossible together."""
-        kept = list(demands)
+    def conflict(self, demands: Sequence[Demand]) -> tuple[list[Demand], bool]:
+        """Return a subset that is impossible together, and whether it is proven minimal."""
+        kept, minimal = list(demands), True
         for demand in demands:
             rest = [d for d in kept if d is not demand]
-            if not self.possible(rest):
+            possible = self.possible(rest)
+            if possible is False:
                 kept = rest
-        return kept
+            minimal &= possible is not None
+        return kept, minimal
 
     def loosen(self, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
         """Return the least loosening of one demand that makes all possible, or None if none does."""
         statement = replace(self.statement, demands=tuple(others), criteria=())
         if isinstance(demand, Stays) and demand.reach.any() and self.possible(others):
             return self._smaller_ball(demand, others)
-        found, _ = withstand(statement, partial(self._search, loose=demand), self.backend, self.limits)
+        if self.deadline.passed:
+            return None
+        search = partial(self._search, loose=demand)
+        found, _ = withstand(statement, search, self.backend, self.limits, self._share())
         return None if found.u is None else demand.loosened(statement.query, found.u)
 
     def _smaller_ball(self, demand: Stays, others: Sequence[Demand]) -> Relaxation:
-        """Return the largest radius that is possible, to a few binary digits."""
+        """Return the largest radius that is proven possible, to a few binary digits."""
         least, most = 0.0, 1.0
         for _ in range(_HALVINGS):
+            if self.deadline.passed:
+                break
             share = 0.5 * (least + most)
             least, most = (share, most) if self.possible([*others, demand.weaker(share)]) else (least, share)
         if least == 0.0:
@@ -112,30 +133,30 @@ def _problem_with_raw(statement: Statement, box: Box, demand: Demand) -> Problem
     return problem
 
 
-def explain_infeasibility(statement: Statement, backend: Backend, limits: Limits) -> Infeasible:
-    """Return the error that names the clash and the ways out of it."""
-    court = _Court(statement, backend, limits)
-    conflict = court.conflict(statement.demands)
+def explain_infeasibility(statement: Statement, backend: Backend, limits: Limits, deadline: Deadline) -> Infeasible:
+    """Return the error that names the clash and the ways out of it, as far as they are known at the deadline."""
+    court = _Court(statement, backend, limits, deadline)
+    conflict, minimal = court.conflict(statement.demands)
     relaxations: list[Relaxation] = []
     for demand in conflict:
         if isinstance(demand, Goal) and demand.kind == "class":
             continue  # wanting something else is no way out
         others = [d for d in statement.demands if d is not demand]
         way = court.loosen(demand, others)
-        if way is None:
+        if way is None and not deadline.passed:
             way = _together(court, demand, others)
         if way is not None:
             relaxations.append(way)
     words = [d.text for d in conflict]
-    return Infeasible(_message(words, relaxations), words, relaxations)
+    return Infeasible(_message(words, relaxations, minimal), words, relaxations, minimal=minimal)
 
 
 def _together(court: _Court, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
     """When loosening one demand is not enough, loosen it together with the demands of the next clash."""
     dropped = [demand]
     rest = list(others)
-    while not court.possible(rest):
-        clash = [d for d in court.conflict(rest) if not isinstance(d, Goal)]
+    while not (possible := court.possible(rest)):
+        clash = [] if possible is None else [d for d in court.conflict(rest)[0] if not isinstance(d, Goal)]
         if not clash:
             return None
         dropped.append(clash[-1])
@@ -144,11 +165,13 @@ def _together(court: _Court, demand: Demand, others: Sequence[Demand]) -> Relaxa
     return Relaxation(demand.text, words, float(len(dropped)))
 
 
-def _message(conflict: Sequence[str], relaxations: Sequence[Relaxation]) -> str:
+def _message(conflict: Sequence[str], relaxations: Sequence[Relaxation], minimal: bool) -> str:
     lines = [
         "No counterfactual exists: these demands cannot be met together (proven).",
         *(f"  - {c}" for c in conflict),
     ]
+    if not minimal:
+        lines.append("(a clash, not shown to be minimal: raise time_limit to learn which of these are needed for it)")
     if relaxations:
         lines += ["Any one of these would make it possible:", *(f"  - {r}" for r in relaxations)]
     return "\n".join(lines)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ifonly.box import Box
 from ifonly.criteria.validity import Goal
+from ifonly.deadline import Deadline
 from ifonly.events import Built, OnEvent
 from ifonly.knapsack import Answer, Jump, Slide, cheapest_moves
 from ifonly.mip import Affine, FloatArray
@@ -34,15 +35,19 @@ __all__ = ["Settled", "feature_by_feature", "settle"]
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """The cheapest point, what is proven about its cost, and dearer points met before; no point: there is none."""
+    """The cheapest point, what is proven about its cost, and dearer points met before; no point: there is none.
+
+    Not `proven`: the cheapest that was known when time ran out.
+    """
 
     u: FloatArray | None = None
     bound: float = np.inf
     met: tuple[FloatArray, ...] = ()
+    proven: bool = True
 
 
 def settle(
-    statement: Statement, box: Box, limits: Limits, deadline: float, on_event: OnEvent | None = None
+    statement: Statement, box: Box, limits: Limits, deadline: Deadline, on_event: OnEvent | None = None
 ) -> Settled | None:
     """Solve a question that needs no solver, or return None for one that does."""
     single_tree = isinstance(statement.form, Trees) and statement.form.n_trees == 1
@@ -106,7 +111,7 @@ class _Row:
     need: float
     movers: tuple[_Mover, ...]
 
-    def settle(self, most: int, limits: Limits, deadline: float, tell: OnEvent) -> Settled | None:
+    def settle(self, most: int, limits: Limits, deadline: Deadline, tell: OnEvent) -> Settled | None:
         """Return the cheapest moves as a point; None when the search gives up."""
         tell(Built(len(self.movers), 1 + (most < len(self.movers))))
         moves = [mover.moves for mover in self.movers]
@@ -114,7 +119,7 @@ class _Row:
         if not isinstance(found, Answer):
             return Settled() if found is None else None
         points = tuple(self._point(chosen) for chosen in found.better)
-        return Settled(points[-1], found.bound, points[:-1])
+        return Settled(points[-1], found.bound, points[:-1], found.proven)
 
     def _point(self, moves: Mapping[int, float]) -> FloatArray:
         u = self.factual.copy()
@@ -131,7 +136,7 @@ def _row(statement: Statement, box: Box, goal: Goal) -> _Row | None:
         return None
     entries = np.arange(query.schema.width)
     scores = [Affine(entries, w, float(b)) for w, b in zip(form.weights, form.intercept, strict=True)]
-    gaps = goal.gaps(scores, statement.margin)
+    gaps = goal.gaps(scores, statement.margin, statement.tie)
     if len(gaps) != 1:
         return None
     slope = np.zeros(query.schema.width)
@@ -172,7 +177,7 @@ def _leaves(statement: Statement, box: Box, goal: Goal, most: int, limits: Limit
     reducer = Reducer(statement)
     add = form.addition or Addition(form.nodes.value, form.base)
     meets = goal.holds_scores(add(form.leaves.node[:, None]))
-    if reducer.brackets is not None and statement.margin > 0.0:
+    if reducer.brackets is not None and (statement.margin > 0.0 or statement.tie > 0.0):
         meets &= (reducer.brackets.values + reducer.brackets.constant >= 0.0).all(axis=1)
     wanted = np.flatnonzero(meets)
     tell(Built(len(wanted), len(form.features())))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ifonly.affordable import affordable
 from ifonly.box import Box
 from ifonly.criteria import Branch, Demand
+from ifonly.deadline import Deadline
 from ifonly.direct import Settled, feature_by_feature, settle
 from ifonly.errors import SolverFailed
 from ifonly.events import Built, Incumbent, OnEvent
@@ -28,6 +29,7 @@ __all__ = ["Found", "find", "run"]
 
 _BRANCH_DUST = 1e-12
 _NO_SOLVER = "no solver needed"
+NEVER = Deadline.never()
 _TIE = 1e-12
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds
 _TINY = 80  # columns of a program that the solver closes as fast as it would without integers
@@ -51,14 +53,20 @@ class Found:
     solver: str = ""
 
 
-def find(statement: Statement, backend: Backend, limits: Limits, on_event: OnEvent | None = None) -> Found:
-    """Search for the cheapest point that meets all demands."""
+def find(
+    statement: Statement,
+    backend: Backend,
+    limits: Limits,
+    on_event: OnEvent | None = None,
+    deadline: Deadline = NEVER,
+) -> Found:
+    """Search for the cheapest point that meets all demands, within the limits and before the deadline."""
     box = statement.box()
     if box.empty() is not None:
         return Found(Status.INFEASIBLE, bound=np.inf)
-    deadline = time.perf_counter() + limits.seconds
+    deadline = deadline.within(limits.seconds)
     for demand in statement.demands:
-        branches = demand.branches(statement, box)
+        branches = demand.branches(statement, box, deadline)
         if branches is not None:
             return _over_branches(statement, demand, branches, backend, limits, deadline, on_event)
     return _find_in(statement, box, backend, limits, deadline, on_event)
@@ -70,7 +78,7 @@ def _over_branches(
     branches: Iterable[Branch],
     backend: Backend,
     limits: Limits,
-    deadline: float,
+    deadline: Deadline,
     on_event: OnEvent | None,
 ) -> Found:
     """Solve alternatives in the order of their bounds until the next bound passes the best answer."""
@@ -79,7 +87,7 @@ def _over_branches(
     for branch in branches:
         if branch.bound > value - _BRANCH_DUST:
             break
-        if time.perf_counter() >= deadline:
+        if deadline.passed:
             open_bound = min(open_bound, branch.bound)
             break
         others = tuple(branch.demand if d is demand else d for d in statement.demands)
@@ -104,7 +112,7 @@ def _over_branches(
 
 
 def _find_in(
-    statement: Statement, box: Box, backend: Backend, limits: Limits, deadline: float, on_event: OnEvent | None
+    statement: Statement, box: Box, backend: Backend, limits: Limits, deadline: Deadline, on_event: OnEvent | None
 ) -> Found:
     """Search one box: incumbents, then cost boxes small enough to solve."""
     if box.empty() is not None:
@@ -122,7 +130,8 @@ def _settled(statement: Statement, settled: Settled, on_event: OnEvent | None) -
         return Found(Status.INFEASIBLE, bound=np.inf)
     if on_event is not None:
         on_event(Incumbent(float(statement.objective(settled.u[None, :])[0]), settled.bound))
-    return Found(Status.OPTIMAL, settled.u, settled.bound, (*settled.met, settled.u), solver=_NO_SOLVER)
+    status = Status.OPTIMAL if settled.proven else Status.FEASIBLE
+    return Found(status, settled.u, settled.bound, (*settled.met, settled.u), solver=_NO_SOLVER)
 
 
 class _Search:
@@ -138,13 +147,13 @@ class _Search:
         box: Box,
         backend: Backend,
         limits: Limits,
-        deadline: float,
+        deadline: Deadline,
         on_event: OnEvent | None,
     ) -> None:
         self.statement, self.box, self.backend = statement, box, backend
         self.limits, self.deadline, self.on_event = limits, deadline, on_event
         self.reducer = Reducer(statement)
-        self.incumbents = Incumbents(self.reducer, box)
+        self.incumbents = Incumbents(self.reducer, box, deadline)
         self.stack: list[tuple[Box, float]] = []
         self.open_bound = np.inf
         self.closed_bound = np.inf
@@ -181,12 +190,15 @@ class _Search:
             self.solver = _NO_SOLVER
             return
         if self._size(self.box) > _LARGE:
-            self.incumbents.thorough(self.deadline)
+            self.incumbents.thorough()
         if self.incumbents.best is not None:
             self._tell(self.incumbents.best.cost)
         self.stack = [(self.box, -np.inf)]
         while self.stack and not self.interrupted:
             box, bound = self.stack.pop()
+            if self.deadline.passed:
+                self.open_bound = min(self.open_bound, max(bound, float(self.reducer.forced(box).sum())))
+                continue
             box = self.reducer.within(box, self.budget)
             if box.empty() is not None:
                 continue
@@ -194,10 +206,7 @@ class _Search:
             if size is None:
                 continue
             bound = max(bound, float(self.reducer.forced(box).sum()))
-            if time.perf_counter() >= self.deadline:
-                self.open_bound = min(self.open_bound, bound)
-                continue
-            least = max(demand.lower_bound(self.statement, box) for demand in self.statement.demands)
+            least = max(demand.lower_bound(self.statement, box, self.deadline) for demand in self.statement.demands)
             if np.isfinite(least) and np.isfinite(self.budget):
                 self._deepen(box, max(bound, least))
             elif size <= _SMALL or not np.isfinite(self.budget):
@@ -207,7 +216,7 @@ class _Search:
 
     def _closed_by_splitting(self) -> bool:
         """Try without a solver, where features can be looked at one by one; say whether that closed the question."""
-        if Capability.YIELDS not in self.backend.capabilities or self.reducer.brackets is None:
+        if Capability.YIELDS not in self.backend.capabilities or self.reducer.brackets is None or self.deadline.passed:
             return False
         goal, most = feature_by_feature(self.statement)
         if goal is None:
@@ -224,6 +233,9 @@ class _Search:
         split = self._split(box)
         if split is not None:
             return [(part, bound) for part in split]
+        if not affordable(self.statement, box, self.deadline):
+            self._without_program(box, bound)
+            return []
         problem = self._build(box, self.budget)
         relaxed = self._relaxed(problem, self.budget)
         if relaxed.bound > self.budget:
@@ -293,7 +305,7 @@ class _Search:
             budget = min(self.budget, least + share * (self.budget - least))
             part = self.reducer.within(box, budget)
             for demand in self.statement.demands:
-                part = part if part.empty() is not None else demand.squeeze(self.statement, part, budget)
+                part = part if part.empty() is not None else demand.squeeze(self.statement, part, budget, self.deadline)
             hopeless = part.empty() is not None or self._open(part) is None
             ended = Status.INFEASIBLE if hopeless else self._solve_within(part, budget, least)
             if ended is Status.INFEASIBLE:
@@ -305,11 +317,23 @@ class _Search:
         """Solve a box, in which nothing costs less than `bound`, for answers up to a budget (see `_finish`)."""
         if box.empty() is not None:
             return Status.INFEASIBLE
+        if not affordable(self.statement, box, self.deadline):
+            return self._without_program(box, bound)
         problem = self._build(box, budget)
         relaxed = self._relaxed(problem, budget)
         if relaxed.bound > budget:
             return Status.INFEASIBLE
         return self._finish(problem, budget, max(bound, relaxed.bound))
+
+    def _without_program(self, box: Box, bound: float) -> Status:
+        """Search a box whose program is too large to be built, or to be solved in the time that is left."""
+        goal, most = feature_by_feature(self.statement)
+        if goal is not None and self.reducer.brackets is not None and not self.deadline.passed:
+            search = Splitting(self.incumbents, lambda: self.budget, most, patient=True)
+            if search.run(box, self.deadline):
+                return Status.INFEASIBLE if self.incumbents.best is None else Status.OPTIMAL
+        self.open_bound = min(self.open_bound, bound)
+        return Status.OUT_OF_TIME
 
     def _build(self, box: Box, budget: float) -> Problem:
         bounded = self.reducer.for_budget(box, budget)
@@ -325,7 +349,7 @@ class _Search:
         program = problem.arrays()
         if program.squares or program.convex or not program.integer.any() or program.n_columns < _TINY:
             return Solution(Status.OUT_OF_TIME)
-        limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
+        limits = replace(self.limits, cutoff=budget).within(self.deadline.left())
         return relaxation(program, limits)
 
     def _rounded(self, problem: Problem, values: FloatArray) -> bool:
@@ -341,7 +365,7 @@ class _Search:
         Optimal: the best of the program is known. Feasible: a better answer is known, and the rest of the box is now so
         much smaller that it is worth another program.
         """
-        limits = replace(self.limits, cutoff=budget).within(self.deadline - time.perf_counter())
+        limits = replace(self.limits, cutoff=budget).within(self.deadline.left())
         found = run(problem, self.backend, limits, self.on_event)
         for u in (*found.pool, *(() if found.u is None else (found.u,))):
             self.incumbents.accept(u)
@@ -353,7 +377,7 @@ class _Search:
         if found.status in (Status.OPTIMAL, Status.INFEASIBLE):
             # a linear program ends with its optimum even where that is beyond the budget
             return Status.INFEASIBLE if found.u is None or found.bound > budget else found.status
-        if self.budget < budget and not self.interrupted and time.perf_counter() < self.deadline:
+        if self.budget < budget and not self.interrupted and not self.deadline.passed:
             return Status.FEASIBLE
         self.open_bound = min(self.open_bound, max(bound, found.bound))
         return Status.OUT_OF_TIME

@@ -72,18 +72,27 @@ class Infeasible(NoCounterfactual):
     Attributes
     ----------
     conflict
-        A minimal set of clashing demands, in words: drop any one and the rest is possible.
+        A set of clashing demands, in words; a minimal one unless time ran out: drop any one and the rest is possible.
     relaxations
-        For each demand of the conflict, the smallest loosening that makes the whole possible.
+        For each demand of the conflict, the smallest loosening that makes the whole possible; those found in time.
+    minimal
+        Whether the conflict is proven minimal; if not, the time limit passed before that was shown.
     """
 
-    def __init__(self, message: str, conflict: Sequence[str] = (), relaxations: Sequence[Relaxation] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        conflict: Sequence[str] = (),
+        relaxations: Sequence[Relaxation] = (),
+        minimal: bool = True,
+    ) -> None:
         super().__init__(message)
         self.conflict = tuple(conflict)
         self.relaxations = tuple(relaxations)
+        self.minimal = minimal
 
     def __reduce__(self) -> tuple[type[Infeasible], tuple[object, ...]]:
-        return type(self), (str(self), self.conflict, self.relaxations)
+        return type(self), (str(self), self.conflict, self.relaxations, self.minimal)
 
 
 class OutOfTime(NoCounterfactual):

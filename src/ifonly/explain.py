@@ -15,6 +15,7 @@ from ifonly.criteria import Criterion, Query
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Goal, Target, resolve
+from ifonly.deadline import Deadline
 from ifonly.errors import (
     CriterionError,
     NotProvenOptimal,
@@ -136,11 +137,11 @@ class Explainer:
         NotVerified
             The model refused every repaired answer.
         """
-        began = time.perf_counter()
         _check_options(n, time_limit, gap)
+        began, deadline = time.perf_counter(), Deadline.after(time_limit)
         asked = self._ask(row, want, criteria)
         asked.refuse_what_is_there()
-        several = several_answers(replace(asked, deadline=began + time_limit, gap=gap, on_event=on_event), n)
+        several = several_answers(replace(asked, deadline=deadline, gap=gap, on_event=on_event), n)
         explanation = asked.explanation(several, time.perf_counter() - began)
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))

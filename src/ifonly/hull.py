@@ -14,19 +14,20 @@ from typing import Literal
 
 import numpy as np
 
+from ifonly.deadline import Deadline
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.solvers.columns import Block, PricedProgram
 
 __all__ = ["Ball", "Costing", "Hull", "Meter", "Norm", "Slice"]
 
 Norm = Literal["l1", "l2", "linf"]
-_FAR = 1e6
 _ROOM = 1e-8  # what the tolerance of a linear program can move a coordinate by, several times over
 _SEEDS = 8
 _BEYOND = 1e-9  # past a cut-off: a bound that only reaches it has not passed it
 _TANGENTS = np.array([1.0, 0.5, 0.25, 0.125, 0.03125])
 _WOLFE_ROUNDS = 2000
 _WOLFE_DUST = 1e-12
+NEVER = Deadline.never()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,14 @@ class Meter:
             self._program, self._block = self._build(x)
         for row, value in zip(self._block.rows, x, strict=True):
             self._program.set_row(int(row), value, value)
-        return max(self._program.solve(cutoff + _BEYOND).bound, 0.0)
+        lowest, highest = self.hull.range
+        away = np.concatenate([np.maximum(x - lowest, 0.0), np.maximum(highest - x, 0.0)])
+        ends = away if self.norm == "l1" else np.append(away, away.max())
+        self._program.set_bounds(np.arange(len(ends), dtype=np.int32), np.zeros(len(ends)), ends)
+        found = self._program.solve(cutoff + _BEYOND)
+        # A point of the hull shows how near it is; without one, the bound says how far it must be.
+        reached = found.bound if found.values is None else float(self._program.cost @ found.values)
+        return max(reached, 0.0)
 
     def _build(self, x: FloatArray) -> tuple[PricedProgram, Block]:
         mip, m = Mip(), len(x)
@@ -181,7 +189,8 @@ class Slice:
     """The part of an enlarged hull within a box, and a lower bound of the cost on it.
 
     The bound is the convex envelope of the cost on the box: a price counts in proportion to the move, a square by a few
-    tangents, so the linear program never promises more than the true cost.
+    tangents, so the linear program never promises more than the true cost. Once the deadline has passed, bounds are
+    those that were proven until then (or none), and points are not found any more.
     """
 
     def __init__(
@@ -193,8 +202,9 @@ class Slice:
         upper: FloatArray,
         seed: Iterable[int] = (),
         lean: FloatArray | None = None,
+        deadline: Deadline = NEVER,
     ) -> None:
-        self.costing = costing
+        self.costing, self.deadline = costing, deadline
         self.direction = np.zeros(len(lower)) if lean is None else lean
         self.lower, self.upper = lower, upper
         mip, m = Mip(), len(lower)
@@ -225,13 +235,13 @@ class Slice:
         reach = max(float(self.upper[i]) - hat, hat - float(self.lower[i]), 0.0)
         if reach == 0.0 or not (c.linear[i] or c.square[i] or c.price[i]):
             return Affine()
-        moves = mip.columns(2, 0.0, _FAR)
+        moves = mip.columns(2, 0.0, [max(float(self.upper[i]) - hat, 0.0), max(hat - float(self.lower[i]), 0.0)])
         self._moves[i] = moves
         moved = Affine(moves, np.ones(2))
         mip.row(x - Affine.of(int(moves[0])) + Affine.of(int(moves[1])), hat, hat)
         cost = moved * float(c.linear[i] + c.price[i] / reach)
         if c.square[i]:
-            top = mip.column(0.0, np.inf)
+            top = mip.column(0.0, reach * reach)
             for at in reach * _TANGENTS:
                 mip.row(top - moved * float(2.0 * at), lower=float(-at * at))
             cost = cost + top * float(c.square[i])
@@ -248,11 +258,11 @@ class Slice:
         return sorted(self.program.used[0])
 
     def farthest(self) -> float:
-        """Return how far the slice extends in its direction."""
+        """Return how far the slice extends in its direction, at most (infinity when there was no time to tell)."""
         self.program.set_bounds(self._x, self.lower, self.upper)
         self.program.set_costs(self._every, np.zeros(len(self._every)))
         self.program.set_costs(self._x, -self.direction)
-        found = self.program.solve()
+        found = self.program.solve(deadline=self.deadline)
         self.own_cost()
         return -found.bound
 
@@ -269,7 +279,7 @@ class Slice:
     ) -> tuple[float, FloatArray | None]:
         """Return a bound of the cost within bounds, and the point that attains it unless it passes the cut-off."""
         self.program.set_bounds(self._x, self.lower if lower is None else lower, self.upper if upper is None else upper)
-        found = self.program.solve(cutoff)
+        found = self.program.solve(cutoff, self.deadline)
         return found.bound, None if found.values is None else found.values[self._x]
 
     def extent(self, budget: float) -> tuple[FloatArray, FloatArray]:
@@ -284,9 +294,9 @@ class Slice:
                 if sign * (seen[i] - ends[i]) <= _ROOM:
                     continue  # a point already found reaches the end of the box
                 self.program.set_costs(self._x[i : i + 1], np.array([sign]))
-                found = self.program.solve()
+                found = self.program.solve(deadline=self.deadline)
                 self.program.set_costs(self._x[i : i + 1], np.zeros(1))
-                if not np.isfinite(found.bound):
+                if found.bound == np.inf:
                     return np.full_like(lower, np.inf), np.full_like(upper, -np.inf)
                 ends[i] = sign * max(found.bound - _ROOM, sign * ends[i])
                 if found.values is not None:

@@ -6,7 +6,6 @@ A point counts only if it meets every demand; what is found here bounds the opti
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
+from ifonly.deadline import Deadline
 from ifonly.mip import FloatArray, IntArray
 from ifonly.models.linear import Linear
 from ifonly.models.scan import Brackets, TreeScan
@@ -25,6 +25,7 @@ __all__ = ["Incumbents", "Known"]
 
 _DUST = 1e-9
 _TIE = 1e-12
+NEVER = Deadline.never()
 _MOST_PAIRS = 10_000_000  # pairs of values of two features that are worth looking at for one box
 
 
@@ -37,10 +38,10 @@ class Known:
 
 
 class Incumbents:
-    """Searches a box for cheap points that meet all demands."""
+    """Searches a box for cheap points that meet all demands, until the deadline."""
 
-    def __init__(self, reducer: Reducer, box: Box) -> None:
-        self.reducer = reducer
+    def __init__(self, reducer: Reducer, box: Box, deadline: Deadline = NEVER) -> None:
+        self.reducer, self.deadline = reducer, deadline
         self.statement = reducer.statement
         self.query = reducer.query
         self.schema = reducer.schema
@@ -54,6 +55,8 @@ class Incumbents:
         """Look at what the demands propose, and at changes of single features."""
         for u in self._proposed():
             self.offer(u)
+        if self.best is not None and self.deadline.passed:
+            return self.best
         brackets = self.reducer.brackets
         if brackets is None:
             self.offer(self.start)
@@ -86,18 +89,18 @@ class Incumbents:
             if _reached(scan.here()):
                 self.offer(self._shrunk(u, scan))
 
-    def thorough(self, deadline: float = np.inf) -> Known | None:
+    def thorough(self) -> Known | None:
         """Trade changes of two features against each other until no pair is cheaper."""
         brackets = self.reducer.brackets
         if brackets is None or self.best is None:
             return self.best
-        pair = self._pair_change(brackets, self.best.cost, deadline)
+        pair = self._pair_change(brackets, self.best.cost)
         if pair is not None:
             self.offer(pair)
         improved = True
-        while improved and time.perf_counter() < deadline:
+        while improved and not self.deadline.passed:
             before = self.best.cost
-            self.offer(self._exchanged(self.best.u, brackets, deadline))
+            self.offer(self._exchanged(self.best.u, brackets))
             improved = self.best.cost < before - _DUST
         return self.best
 
@@ -142,13 +145,13 @@ class Incumbents:
 
     def _proposed(self) -> Iterator[FloatArray]:
         for demand in self.statement.demands:
-            yield from demand.candidates(self.statement, self.box)
+            yield from demand.candidates(self.statement, self.box, self.deadline)
 
     def _near_rows(self, most: int) -> list[FloatArray]:
         """Return training rows with the wanted outcome, moved into the box, the cheapest few."""
         training, goal = self.query.training, self.reducer.goal
         good = training.sample[goal.holds_scores(training.sample_scores)]
-        if not len(good) or not most:
+        if not len(good) or not most or self.deadline.passed:
             return []
         rows = self._into_box(good)
         nearest = np.argsort(self.statement.objective(rows), kind="stable")[: 4 * most]
@@ -176,6 +179,8 @@ class Incumbents:
         u = u.copy()
         costs = self.reducer.separable.per_feature(self.query, u[None, :])[0]
         for j in np.argsort(-costs):
+            if self.deadline.passed:
+                return u
             part = self.schema.slice(int(j))
             trial = u.copy()
             trial[part] = self.start[part]
@@ -218,7 +223,7 @@ class Incumbents:
             cheaper = np.flatnonzero(menu.cost < now[menu.feature] - _DUST)
             if cheaper.size:
                 cheaper = cheaper[_reached(_singles(scan)[menu.place[cheaper]])]
-            if not cheaper.size:
+            if not cheaper.size or self.deadline.passed:
                 return u
             best = int(cheaper[np.argmax(now[menu.feature[cheaper]] - menu.cost[cheaper])])
             j = int(menu.feature[best])
@@ -232,12 +237,12 @@ class Incumbents:
         feature = self.menu.feature[worth]
         return {int(j): worth[feature == j] for j in np.unique(feature)}
 
-    def _pair_change(self, brackets: Brackets, below: float, deadline: float) -> FloatArray | None:
+    def _pair_change(self, brackets: Brackets, below: float) -> FloatArray | None:
         """Return the cheapest change of two features that gives the wanted outcome for less than `below`."""
         scan = TreeScan(brackets, self.start)
         best: tuple[int, int] | None = None
         for (i, first), (j, second) in itertools.combinations(self._by_feature(below).items(), 2):
-            if time.perf_counter() > deadline:
+            if self.deadline.passed:
                 break
             found = self._cheapest_pair(scan, i, j, first, second, below)
             if found is not None:
@@ -249,7 +254,7 @@ class Incumbents:
         self._set(u, best[1])
         return u
 
-    def _exchanged(self, u: FloatArray, brackets: Brackets, deadline: float) -> FloatArray:
+    def _exchanged(self, u: FloatArray, brackets: Brackets) -> FloatArray:
         """Return the point after the best joint change of two features, one of which is changed already."""
         now = self.reducer.separable.per_feature(self.query, u[None, :])[0]
         scan = TreeScan(brackets, u)
@@ -257,7 +262,7 @@ class Incumbents:
         options = self._by_feature(float(now.sum()))
         for i in (j for j in options if now[j] > 0):
             for j, second in options.items():
-                if j == i or (now[j] > 0 and j < i) or time.perf_counter() > deadline:
+                if j == i or (now[j] > 0 and j < i) or self.deadline.passed:
                     continue
                 paid = now[i] + now[j]
                 least = _DUST if best is None else best[0]

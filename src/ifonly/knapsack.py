@@ -17,12 +17,12 @@ most.
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, inf
 from typing import NamedTuple
 
+from ifonly.deadline import Deadline
 from ifonly.tolerances import closing_gap
 
 __all__ = ["UNFINISHED", "Answer", "Jump", "Slide", "Unfinished", "cheapest_moves"]
@@ -30,6 +30,7 @@ __all__ = ["UNFINISHED", "Answer", "Jump", "Slide", "Unfinished", "cheapest_move
 _MOST_NODES = 4000
 _MOST_LINES = 60
 _DUST = 1e-12
+NEVER = Deadline.never()
 
 
 class Jump(NamedTuple):
@@ -53,13 +54,15 @@ class Slide(NamedTuple):
 class Answer:
     """What each feature does, by position: which of its jumps, or how far it slides; and the bound that is proven.
 
-    `better` are the answers met on the way, each cheaper than the one before.
+    `better` are the answers met on the way, each cheaper than the one before. `proven` is False for the best answer at
+    the moment when time ran out.
     """
 
     moves: dict[int, float]
     cost: float
     bound: float
     better: Sequence[dict[int, float]] = ()
+    proven: bool = True
 
 
 class Unfinished:
@@ -120,7 +123,7 @@ def cheapest_moves(
     *,
     gap: float = 1e-6,
     cutoff: float = inf,
-    deadline: float = inf,
+    deadline: Deadline = NEVER,
 ) -> Answer | Unfinished | None:
     """Return the cheapest moves, None when nothing below the cut-off gains enough, or `UNFINISHED` when it gives up.
 
@@ -137,7 +140,7 @@ def cheapest_moves(
     cutoff
         Answers that cost more are of no interest.
     deadline
-        When to give up, by `time.perf_counter`.
+        When to give up.
     """
     return _Search(features, need, len(features) if most is None else most, gap, cutoff, deadline).run()
 
@@ -152,7 +155,7 @@ class _Search:
         most: int,
         gap: float,
         cutoff: float,
-        deadline: float,
+        deadline: Deadline,
     ) -> None:
         self.features, self.need, self.most = features, need, most
         self.gap, self.deadline = gap, deadline
@@ -171,8 +174,13 @@ class _Search:
         heap = [(-inf, 0, _Node(choices, tuple(self._entry(j, choice) for j, choice in enumerate(choices))))]
         settled, nodes = inf, 0
         while heap and heap[0][0] < self.budget:
-            if nodes >= _MOST_NODES or time.perf_counter() > self.deadline:
+            if nodes >= _MOST_NODES:
                 return UNFINISHED
+            if self.deadline.passed:
+                bound = min(heap[0][0], settled, self.value)
+                return (
+                    UNFINISHED if self.best is None else Answer(self.best, self.value, bound, self.found, proven=False)
+                )
             node = heapq.heappop(heap)[2]
             nodes += 1
             bound, fork, price = self._bound(node)

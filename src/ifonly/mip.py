@@ -307,4 +307,3 @@ class Mip:
         matrix = sparse.csr_matrix((value, (row, column)), shape=(self.n_rows, self.n_columns))
         matrix.sum_duplicates()
         return matrix
-

@@ -24,7 +24,8 @@ __all__ = ["Problem", "Statement", "build"]
 class Statement:
     """What is asked, before anything is built: the query, its demands, and the criteria that cost.
 
-    `form` is the model's form, or a refined one; `margin` is how far the scores must clear their thresholds.
+    `form` is the model's form, or a refined one; `margin` is how far the scores must clear their thresholds, `tie` how far
+    at least where a tie would be lost.
     """
 
     query: Query
@@ -32,6 +33,7 @@ class Statement:
     criteria: tuple[Criterion, ...]
     form: Form
     margin: float = 0.0
+    tie: float = 0.0
 
     def costs(self) -> Costs:
         """Return the separable costs of all criteria."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +10,21 @@ import pandas as pd
 
 from ifonly.adversary import withstand, withstands
 from ifonly.blame import explain_infeasibility
+from ifonly.box import Box
 from ifonly.criteria import Criterion, Query
+from ifonly.criteria.outside import Outside
 from ifonly.criteria.robustness import Robustness
 from ifonly.criteria.validity import Goal
+from ifonly.deadline import Deadline
 from ifonly.engine import Found, find
 from ifonly.errors import CriterionError, NotVerified, OutOfTime
 from ifonly.events import OnEvent
 from ifonly.features import plain
 from ifonly.mip import FloatArray
+from ifonly.models.compose import plateau
 from ifonly.problem import Statement
 from ifonly.ranges import safe_ranges
 from ifonly.result import Certificate, Change, Counterfactual, Explanation
-from ifonly.schema import Numeric
 from ifonly.several import Answer, NoMore, Several
 from ifonly.solvers import Limits, Status
 from ifonly.tolerances import OPTIMALITY
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Question"]
 
-_FIRST_MARGIN = 1e-7
 _WIDENINGS = 6
+_WIDENING = 100.0
+_EXCLUSIONS = 200  # of points that the model refuses, before the margin is widened after all
+NEVER = Deadline.never()
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Question:
     query: Query
     goal: Goal
     statement: Statement
-    deadline: float = np.inf
+    deadline: Deadline = NEVER
     gap: float = OPTIMALITY
     on_event: OnEvent | None = None
 
@@ -64,33 +68,50 @@ class Question:
         return self.query.schema.encode(answer.row, missing=True)
 
     def one(self, statement: Statement, *, first: bool = True) -> Answer:
-        """Return one verified counterfactual; widen the margin while the model refuses."""
+        """Return one verified counterfactual.
+
+        A point that the model refuses is ruled out where the scores around it are all the same; elsewhere the margin is
+        widened. What was proven before either still holds for everything that clears the first margin.
+        """
         backend = self.explainer.backend
-        best: tuple[FloatArray, float] | None = None
+        statement = self._with_first_margin(statement)
+        certified, bound = statement, -np.inf
         u: FloatArray | None = None
-        for margin in self._margins():
-            statement = replace(statement, margin=margin)
+        margins, exclusions = iter(self._wider_margins(statement)), _EXCLUSIONS
+        while True:
             limits = self._limits()
-            found, statement = withstand(statement, self._find, backend, limits)
+            found, statement = withstand(statement, self._find, backend, limits, self.deadline)
             if found.status is Status.INFEASIBLE:
-                if not first:
+                if not first and statement.margin == certified.margin:
                     raise NoMore
-                if u is not None:
-                    break
-                raise explain_infeasibility(statement, backend, replace(limits, seconds=max(limits.seconds, 1.0)))
+                if u is None or statement.margin == certified.margin:
+                    raise explain_infeasibility(statement, backend, limits, self.deadline)
+                break
+            if statement.margin == certified.margin:
+                bound = max(bound, found.bound)
             best = self._first_verified(found, statement)
             u = found.u if found.u is not None else u
             if best is not None:
-                return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
+                found = replace(found, bound=min(found.bound, bound))
+                answer = self._counterfactual(best[0], replace(statement, margin=certified.margin), found)
+                return Answer(answer, best[0], found, statement)
             if found.interrupted:
                 raise KeyboardInterrupt
-            if found.u is None or time.perf_counter() > self.deadline:
+            if found.u is None or self.deadline.passed:
                 raise OutOfTime(
-                    f"No verified answer within the time limit; no answer costs less than {found.bound:.6g}. Raise "
+                    f"No verified answer within the time limit; no answer costs less than {bound:.6g}. Raise "
                     "time_limit, or loosen a demand.",
-                    found.bound,
+                    bound,
                 )
-            statement = statement.refined(found.u)
+            finer = statement.refined(found.u)
+            ruled_out = self._ruled_out(finer, found.u) if exclusions else None
+            if ruled_out is not None:
+                statement, exclusions = ruled_out, exclusions - 1
+                continue
+            margin = next(margins, None)
+            if margin is None:
+                break
+            statement = replace(finer, margin=margin)
         assert u is not None
         scores = self.explainer.model.read.form(u[None, :])[0]
         shown = self.goal.score_of(u[None, :])
@@ -102,22 +123,42 @@ class Question:
             shown.tolist(),
         )
 
+    def _ruled_out(self, statement: Statement, u: FloatArray) -> Statement | None:
+        """Return the statement without the part around a refused point on which the scores are all the same."""
+        stored = self.query.schema.stored(u)
+        if statement.form.raw() or not statement.form.features() or bool(self.goal.confirmed(stored[None, :])[0]):
+            return None
+        limits = Box.of(self.query.schema, self.query.factual)
+        part = plateau(statement.form, limits, stored)
+        rule = Outside("differ from a point that the model refuses", part, limits, statement.form.features())
+        return replace(statement, demands=(*statement.demands, rule))
+
     def _limits(self) -> Limits:
-        return Limits(max(self.deadline - time.perf_counter(), 0.0), self.gap, seed=self.explainer.random_state)
+        return Limits(self.deadline.left(), self.gap, seed=self.explainer.random_state)
 
-    def _find(self, statement: Statement, limits: Limits) -> Found:
-        return find(statement, self.explainer.backend, limits, self.on_event)
+    def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Found:
+        return find(statement, self.explainer.backend, limits, self.on_event, deadline)
 
-    def _margins(self) -> list[float]:
-        scale = self.explainer.training.score_scale
-        widening = [_FIRST_MARGIN * scale * 10.0**k for k in range(_WIDENINGS)]
-        discrete = self.explainer.model.read.piecewise_constant or self._on_grid()
-        return [0.0, *widening] if discrete and self.goal.ties_are_ours() else widening
+    def _with_first_margin(self, statement: Statement) -> Statement:
+        """Return the statement with the least lead that can be told from a tie, where a tie would be lost.
 
-    def _on_grid(self) -> bool:
-        """Whether the scores take finitely many values because every number the model looks at lies on a grid."""
-        features = [self.query.schema.features[j] for j in self.statement.form.raw()]
-        return all(isinstance(f, Numeric) and f.step is not None for f in features)
+        Scores that are whole multiples of a unit are a unit apart, or equal. Other scores of trees are told apart by the
+        model itself, point by point. What is continuous must clear its threshold by more than rounding.
+        """
+        noise = self.goal.rounding(statement.form, statement.box())
+        if not statement.form.raw():
+            spacing = float(getattr(statement.form, "spacing", 0.0))
+            whole = spacing > 0.0 and self._is_multiple(self.explainer.model.read.threshold, spacing)
+            return replace(statement, tie=0.5 * spacing if whole and spacing > noise else 0.0)
+        return replace(statement, tie=noise)
+
+    @staticmethod
+    def _is_multiple(value: float, unit: float) -> bool:
+        return abs(value / unit - round(value / unit)) < 1e-9
+
+    def _wider_margins(self, statement: Statement) -> list[float]:
+        noise = self.goal.rounding(statement.form, statement.box())
+        return [noise * _WIDENING**k for k in range(1, _WIDENINGS + 1)]
 
     def _first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
         """Return the best point that the user's own model confirms, exactly as it will be returned."""
@@ -150,7 +191,7 @@ class Question:
         """Return a point of the same search as an answer, or None if it is refused."""
         found, statement = replace(answer.found, u=u, pool=()), answer.statement
         best = self._first_verified(found, statement)
-        if best is None or not withstands(statement, best[0], self.explainer.backend, self._limits()):
+        if best is None or not withstands(statement, best[0], self.explainer.backend, self._limits(), self.deadline):
             return None
         return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
 
@@ -160,7 +201,7 @@ class Question:
         certificate = Certificate.of(
             objective,
             found.bound,
-            margin=statement.margin,
+            margin=max(statement.margin, 0.0 if self.goal.ties_are_ours() else statement.tie),
             solver=found.solver or self.explainer.backend.label,
             asked_gap=self.gap,
         )
@@ -182,7 +223,7 @@ class Question:
             float(self.goal.score_of(row)[0]),
             distance,
             certificate,
-            ranges=safe_ranges(statement, u, self.explainer.backend) if self._robust else {},
+            ranges=safe_ranges(statement, u, self.explainer.backend, self.deadline) if self._robust else {},
             measures=measures,
         )
 

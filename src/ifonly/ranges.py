@@ -2,7 +2,7 @@
 
 Where a form only compares a feature with cuts, its cells are scanned. Otherwise the nearest flip on either side is the
 optimum of a program with that feature alone: ``min |y_j - x_j|`` over all ``y_j`` at which the lead is lost. Both ends
-are then confirmed by the models themselves.
+are then confirmed by the models themselves. An end that cannot be computed in time is the answer's own value.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ifonly.box import Box
 from ifonly.criteria import Query
 from ifonly.criteria.stays import Stays, lead
 from ifonly.criteria.validity import Goal
+from ifonly.deadline import Deadline
 from ifonly.mip import Affine, FloatArray, Mip
 from ifonly.models import Form
 from ifonly.problem import Statement
@@ -26,7 +27,7 @@ from ifonly.variables import Cells, Variables
 
 __all__ = ["safe_ranges"]
 
-_SECONDS = 2.0
+_SECONDS = 2.0  # for one program, if so much is left
 _LEAD = 0.5  # the share of an answer's own lead that may be used up
 _MOST = 1e-6  # and no more than this, so that a range ends where the outcome does
 _REFINEMENTS = 20
@@ -34,7 +35,9 @@ _SAMPLES = 2049
 _INWARDS = np.array([0.0, *np.geomspace(1e-12, 1.0, 49)])
 
 
-def safe_ranges(statement: Statement, u: FloatArray, backend: Backend) -> dict[str, tuple[float, float]]:
+def safe_ranges(
+    statement: Statement, u: FloatArray, backend: Backend, deadline: Deadline
+) -> dict[str, tuple[float, float]]:
     """Return, per changed numeric feature of an answer, the lowest and highest value that keeps the outcome."""
     query = statement.query
     others = [d.goal for d in statement.demands if isinstance(d, Stays) and d.goal is not query.goal]
@@ -47,18 +50,22 @@ def safe_ranges(statement: Statement, u: FloatArray, backend: Backend) -> dict[s
     ]
     ends: list[tuple[int, float]] = []
     for j in features:
-        low, high = zip(*(_interval(query, goal, u, j, backend) for goal in goals), strict=True)
+        low, high = zip(*(_interval(query, goal, u, j, backend, deadline) for goal in goals), strict=True)
         ends += [(query.schema.starts[j], max(low)), (query.schema.starts[j], min(high))]
-    kept = _confirmed(query, goals, u, ends)
+    kept = _confirmed(query, goals, u, ends, deadline)
     return {query.schema.names[j]: (kept[2 * i], kept[2 * i + 1]) for i, j in enumerate(features)}
 
 
-def _interval(query: Query, goal: Goal, u: FloatArray, j: int, backend: Backend) -> tuple[float, float]:
+def _interval(
+    query: Query, goal: Goal, u: FloatArray, j: int, backend: Backend, deadline: Deadline
+) -> tuple[float, float]:
     """Return the interval of feature `j` that keeps one goal, by the form."""
     box, form = Box.of(query.schema, query.factual), goal.read.form
     value, low, high = float(u[query.schema.starts[j]]), float(box.lower[j]), float(box.upper[j])
     if j not in form.features():
         return low, high
+    if deadline.passed:
+        return value, value
     if j not in form.raw():
         feature = query.schema.features[j]
         assert isinstance(feature, Numeric)
@@ -70,7 +77,8 @@ def _interval(query: Query, goal: Goal, u: FloatArray, j: int, backend: Backend)
         kept = goal.holds(query, _rows(u, query.schema.starts[j], points))
         first, last = _run(kept, int(np.searchsorted(points, value)))
         return float(points[first]), float(points[last])
-    return _before_flip(query, goal, u, j, low, backend), _before_flip(query, goal, u, j, high, backend)
+    below, above = (_before_flip(query, goal, u, j, end, backend, deadline) for end in (low, high))
+    return below, above
 
 
 def _rows(u: FloatArray, at: int, values: FloatArray) -> FloatArray:
@@ -85,7 +93,9 @@ def _run(kept: npt.NDArray[np.bool_], home: int) -> tuple[int, int]:
     return int(below[-1]) + 1 if below.size else 0, home + int(above[0]) if above.size else len(kept) - 1
 
 
-def _before_flip(query: Query, goal: Goal, u: FloatArray, j: int, end: float, backend: Backend) -> float:
+def _before_flip(
+    query: Query, goal: Goal, u: FloatArray, j: int, end: float, backend: Backend, deadline: Deadline
+) -> float:
     """Return the value nearest to `end`, coming from the answer's, before which the lead is never lost."""
     value = float(u[query.schema.starts[j]])
     feature = query.schema.features[j]
@@ -97,7 +107,7 @@ def _before_flip(query: Query, goal: Goal, u: FloatArray, j: int, end: float, ba
         return value
     side = 1.0 if end > value else -1.0
     for k in range(len(goal.gaps([Affine()] * goal.read.form.n_outputs, 0.0))):
-        flip = _nearest_flip(query, goal, u, j, (value, end), k, least, backend)
+        flip = _nearest_flip(query, goal, u, j, (value, end), k, least, backend, deadline)
         if flip is not None:
             end = flip if feature.step is None else feature.snap(flip - side * feature.step)
         if (end - value) * side <= 0:
@@ -114,20 +124,26 @@ def _nearest_flip(
     k: int,
     least: float,
     backend: Backend,
+    deadline: Deadline,
 ) -> float | None:
-    """Return the nearest value in the span at which gap `k` is at most `least`, or None when there is none."""
+    """Return the nearest value in the span at which gap `k` is at most `least`, or None when there is none.
+
+    Without time to find it, it is the answer's own value: nothing beyond that is known.
+    """
     value, end = span
     form: Form = goal.read.form
     for _ in range(_REFINEMENTS):
+        if deadline.passed:
+            return value
         mip = Mip()
         x = Variables(mip, _only(query, u, j, min(span), max(span)), u, form.cuts(), form.raw())
         gap = goal.gaps(form.embed(mip, x), 0.0)[k]
         mip.row(gap, upper=least)
         mip.minimise((x.raw(j) - value) * (1.0 if end > value else -1.0))
-        answer = solve(mip.arrays(), backend, Limits(_SECONDS))
+        answer = solve(mip.arrays(), backend, Limits(_SECONDS).within(deadline.left()))
         if answer.status is Status.INFEASIBLE:
             return None
-        if answer.values is None:
+        if answer.values is None or answer.status is not Status.OPTIMAL:
             return value
         y = x.point(answer.values)
         finer = form.refined(y)
@@ -151,14 +167,17 @@ def _only(query: Query, u: FloatArray, j: int, low: float, high: float) -> Box:
     return box
 
 
-def _confirmed(query: Query, goals: Sequence[Goal], u: FloatArray, ends: Sequence[tuple[int, float]]) -> list[float]:
+def _confirmed(
+    query: Query, goals: Sequence[Goal], u: FloatArray, ends: Sequence[tuple[int, float]], deadline: Deadline
+) -> list[float]:
     """Return each end, or the nearest value to it on the way back, that every model confirms."""
     if not ends:
         return []
     rows = np.vstack([_rows(u, at, np.array([end])) for at, end in ends])
     kept = _agreed(goals, query.schema.stored(rows))
     return [
-        end if good else _on_the_way_back(query, goals, u, at, end) for (at, end), good in zip(ends, kept, strict=True)
+        end if good else float(u[at]) if deadline.passed else _on_the_way_back(query, goals, u, at, end)
+        for (at, end), good in zip(ends, kept, strict=True)
     ]
 
 

@@ -161,7 +161,9 @@ class Reducer:
         """The goal's gaps as functions of tree scores, or None when the form or the goal is of another kind."""
         if not isinstance(self.form, Trees):
             return None
-        gaps = self.goal.gaps([Affine.of(k) for k in range(self.form.n_outputs)], self.statement.margin)
+        gaps = self.goal.gaps(
+            [Affine.of(k) for k in range(self.form.n_outputs)], self.statement.margin, self.statement.tie
+        )
         if not gaps:
             return None
         G = np.zeros((len(gaps), self.form.n_outputs))

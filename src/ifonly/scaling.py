@@ -97,7 +97,7 @@ def _objective_factor(dearest: float, room: float) -> float:
     """Return the factor that gives the dearest column, or what is left of a cut-off, a cost far above the tolerances."""
     if not 0.0 < dearest < np.inf:
         return 1.0
-    size = min(dearest, room) if 0.0 < room else dearest
+    size = min(dearest, room) if room > 0.0 else dearest
     return _power_of_two(min(_COST / size, _LARGEST_COST / dearest))
 
 
@@ -112,7 +112,7 @@ def _columns(program: MipArrays) -> tuple[FloatArray, FloatArray]:
     shift = np.where(bounded & (lower > 0.0), lower, np.where(bounded & (upper < 0.0), upper, 0.0))
     shift = np.where(program.integer, np.round(shift), shift)
     width = np.where(bounded & (upper > lower) & ~program.integer, upper - lower, 1.0)
-    return shift, 2.0 ** np.round(np.log2(width))
+    return shift, np.asarray(2.0 ** np.round(np.log2(width)), dtype=np.float64)
 
 
 def _row_factors(matrix: sparse.csr_matrix) -> FloatArray:

@@ -12,8 +12,9 @@ import numpy as np
 from ifonly.box import Box
 from ifonly.criteria import Criterion, Query
 from ifonly.criteria.diversity import Clustered, Diversity
+from ifonly.deadline import Deadline
 from ifonly.engine import Found
-from ifonly.errors import NotVerified, OutOfTime
+from ifonly.errors import NotVerified, OutOfTime, SolverFailed
 from ifonly.incumbents import Incumbents
 from ifonly.mip import FloatArray
 from ifonly.problem import Statement
@@ -27,6 +28,8 @@ _BOXES = 12
 _SAME = 1e-9
 _ROWS_PER_ANSWER = 4
 _INTERRUPTED = "interrupted"
+_OUT_OF_TIME = "out of time"
+_FAILED = "the solver failed on the next one"
 
 
 class NoMore(Exception):
@@ -59,6 +62,11 @@ class Asked(Protocol):
     @property
     def statement(self) -> Statement:
         """What was asked."""
+        ...
+
+    @property
+    def deadline(self) -> Deadline:
+        """When the whole call must have ended."""
         ...
 
     def one(self, statement: Statement, *, first: bool = True) -> Answer:
@@ -111,37 +119,45 @@ def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
         last = found[-1]
         if last.found.interrupted:
             return _several(found, n, _INTERRUPTED)
+        if asked.deadline.passed:
+            return _several(found, n, _OUT_OF_TIME)
         try:
-            found.append(asked.one(_without(last, how, found), first=False))
+            found.append(asked.one(_without(last, how, found, asked.deadline), first=False))
         except NoMore:
             return _several(found, n, f"{how.none_left} (proven)")
         except OutOfTime:
-            return _several(found, n, "out of time")
+            return _several(found, n, _OUT_OF_TIME)
         except NotVerified:
             return _several(found, n, "the model itself refuses the next one")
+        except SolverFailed:
+            return _several(found, n, _FAILED)
         except KeyboardInterrupt:
             return _several(found, n, _INTERRUPTED)
     return _several(found, n, "")
 
 
-def _without(last: Answer, how: Diversity, found: Sequence[Answer]) -> Statement:
+def _without(last: Answer, how: Diversity, found: Sequence[Answer], deadline: Deadline) -> Statement:
     """Return what was demanded of the last answer, and that the next one be another."""
     query = last.statement.query
     demand = how.another(query, last.statement.criteria, last.statement.demands, last.u)
     statement = replace(last.statement, demands=(*last.statement.demands, demand))
-    known = tuple(_worth_a_try(statement, how, [a.u for a in found]))
+    known = tuple(_worth_a_try(statement, how, [a.u for a in found], deadline))
     return replace(statement, demands=(*last.statement.demands, replace(demand, known=known)))
 
 
-def _worth_a_try(statement: Statement, how: Diversity, earlier: Sequence[FloatArray]) -> Iterator[FloatArray]:
+def _worth_a_try(
+    statement: Statement, how: Diversity, earlier: Sequence[FloatArray], deadline: Deadline
+) -> Iterator[FloatArray]:
     """Yield points that are likely to be other answers: one feature of each earlier answer stays, or one moves on."""
     query, whole = statement.query, statement.box()
     reducer = Reducer(statement)
     sets = [map(int, np.flatnonzero(query.counted(u[None, :])[0])) for u in earlier]
     for stay in islice(product(*sets), _BOXES):
+        if deadline.passed:
+            return
         box = _staying(query, whole, stay)
         if box.empty() is None:
-            known = Incumbents(reducer, box).quick()
+            known = Incumbents(reducer, box, deadline).quick()
             if known is not None:
                 yield known.u
     if how.how == "iterate":
@@ -181,48 +197,59 @@ def _one_per_cluster(asked: Asked, first: Answer, n: int) -> Several:
     statement = first.statement
     demand = next(d for d in statement.demands if isinstance(d, Clustered))
     parts = demand.clusters(statement.query)
-    found, why = [], f"there are {len(parts)} clusters"
+    found, done, why = [], [], f"there are {len(parts)} clusters"
     for part in parts:
+        if asked.deadline.passed:
+            why = _OUT_OF_TIME
+            break
         others = tuple(part if d is demand else d for d in statement.demands)
         try:
             found.append(asked.one(replace(statement, demands=others), first=False))
+            done.append(part)
         except NoMore:
             why = "the other clusters hold no answer (proven)"
         except NotVerified:
             why = "the model itself refuses the answer of another cluster"
+        except SolverFailed:
+            why = _FAILED
         except (OutOfTime, KeyboardInterrupt):
-            why = "out of time"
+            why = _OUT_OF_TIME
             break
+    if len(done) < len(parts) and not any(part.holds(statement.query, first.u[None, :])[0] for part in done):
+        found.append(first)  # its own cluster has no answer yet
     found.sort(key=lambda answer: answer.counterfactual.certificate.objective)
-    return _several(found[:n] or [first], n, why)
+    return _several(found[:n], n, why)
 
 
 # -- on the way ------------------------------------------------------------------------------------------------------
 def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
     """Return the optimum and the next best of the points that its search met."""
     statement = first.statement
-    start = _Collecting(Reducer(statement), statement.box())
+    start = _Collecting(Reducer(statement), statement.box(), asked.deadline)
     start.quick()
     start.rows(_ROWS_PER_ANSWER * n)
     met = np.array([first.u, *first.found.pool, *start.met])
     found = [first]
     for u in met[np.argsort(statement.objective(met), kind="stable")]:
-        if len(found) == n:
+        if len(found) == n or asked.deadline.passed:
             break
         if any(np.allclose(u, a.u, rtol=0.0, atol=_SAME, equal_nan=True) for a in found):
             continue
         answer = asked.another(u, first)
         if answer is not None:
             found.append(answer)
-    several = _several(found, n, "the search met no other; Diversity('features') looks for more")
+    late = asked.deadline.passed
+    several = _several(
+        found, n, _OUT_OF_TIME if late else "the search met no other; Diversity('features') looks for more"
+    )
     return replace(several, status=first.counterfactual.certificate.status)
 
 
 class _Collecting(Incumbents):
     """The search for incumbents, keeping every point that meets all demands; none ends it by being good enough."""
 
-    def __init__(self, reducer: Reducer, box: Box) -> None:
-        super().__init__(reducer, box)
+    def __init__(self, reducer: Reducer, box: Box, deadline: Deadline) -> None:
+        super().__init__(reducer, box, deadline)
         self.met: list[FloatArray] = []
 
     def offer(self, u: FloatArray) -> bool:

@@ -12,7 +12,6 @@ a solver could have built its program is given up.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
+from ifonly.deadline import Deadline
 from ifonly.grids import Grid, Part
 from ifonly.incumbents import Incumbents
 from ifonly.mip import IntArray
@@ -69,14 +69,18 @@ class Splitting:
         Returns what a better answer may cost, given the best known.
     most
         How many features may change.
+    patient
+        Whether to go on until the deadline however little is closed, because no solver can take over.
     """
 
-    def __init__(self, incumbents: Incumbents, budget: Callable[[], float], most: int) -> None:
+    def __init__(
+        self, incumbents: Incumbents, budget: Callable[[], float], most: int, *, patient: bool = False
+    ) -> None:
         self.incumbents, self.reducer = incumbents, incumbents.reducer
-        self.budget, self.most = budget, most
+        self.budget, self.most, self.patient = budget, most, patient
         self.parts = 0
 
-    def run(self, box: Box, deadline: float) -> bool:
+    def run(self, box: Box, deadline: Deadline) -> bool:
         """Search a box; say whether nothing better than the best known is left in it, for certain."""
         brackets = self.reducer.brackets
         assert brackets is not None
@@ -94,11 +98,11 @@ class Splitting:
             stack += children
             if not children:
                 done += node.share
-            if self.parts >= look:
+            if self.parts >= look and not self.patient:
                 if done < least or self.parts >= _MOST_PARTS:
                     return False
                 look, least = 2 * look, 10.0 * least
-            if self.parts % 16 == 0 and time.perf_counter() > deadline:
+            if self.parts % 16 == 0 and deadline.passed:
                 return False
         return True
 

@@ -85,7 +85,6 @@ class Liar:
         self,
         program: MipArrays,
         limits: Limits,
-        start: FloatArray | None = None,
         on_incumbent: IncumbentHook | None = None,
     ) -> Solution:
         if self.lie == "offset":
@@ -94,7 +93,7 @@ class Liar:
             program = replace(program, integer=np.zeros_like(program.integer))
         if self.lie == "ignores cutoff":
             limits = replace(limits, cutoff=np.inf)
-        answer = HIGHS.solve(program, limits, start, None if self.lie == "silent" else on_incumbent)
+        answer = HIGHS.solve(program, limits, None if self.lie == "silent" else on_incumbent)
         if self.lie == "no bound" and answer.status is Status.OPTIMAL:
             return replace(answer, bound=-np.inf)
         if self.lie == "always feasible" and answer.status is Status.INFEASIBLE:
@@ -200,23 +199,3 @@ def test_every_backend_is_a_backend() -> None:
         assert backend.name == name
         assert backend.label
         assert all(isinstance(c, Capability) for c in backend.capabilities)
-
-
-def test_highs_is_asked_again_before_something_is_called_impossible(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its search has pruned a program that has points (with the tightest tolerances, and one seed in three)."""
-    mip = Mip()
-    mip.minimise(mip.column(0.0, 5.0, integer=True))
-    attempt, asked = type(HIGHS)._attempt, list[object]()
-
-    def doubtful(self: object, program: MipArrays, limits: Limits, *others: object) -> Solution:
-        asked.append(limits.cutoff)
-        if len(asked) == 1:
-            return Solution(Status.INFEASIBLE, bound=np.inf)
-        return attempt(self, program, limits, *others)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(type(HIGHS), "_attempt", doubtful)
-    answer = HIGHS.solve(mip.arrays(), Limits())
-    assert (answer.status, answer.objective) == (Status.OPTIMAL, 0.0)
-    assert len(asked) == 2
-    asked.clear()
-    assert HIGHS.solve(mip.arrays(), Limits(cutoff=3.0)).status is Status.INFEASIBLE, "within a budget it is a proof"

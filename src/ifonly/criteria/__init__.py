@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
+from ifonly.deadline import Deadline
 from ifonly.mip import Affine, FloatArray, IntArray
 from ifonly.models import Model
 from ifonly.schema import Schema
@@ -141,19 +142,25 @@ class Demand:
         """Return how many features may change, for a demand that says just that."""
         return None
 
-    def branches(self, statement: Statement, box: Box) -> Iterable[Branch] | None:  # noqa: ARG002 - for subclasses
-        """Split the question into alternatives, cheapest bound first, or return None when it is one piece."""
+    def branches(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[Branch] | None:  # noqa: ARG002
+        """Split the question into alternatives, cheapest bound first, or return None when it is one piece.
+
+        Once the deadline has passed, bounds may be looser, but no alternative may be left out.
+        """
         return None
 
-    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:  # noqa: ARG002 - for subclasses
-        """Return points worth trying as incumbents: this demand knows how to meet itself cheaply."""
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:  # noqa: ARG002
+        """Return points worth trying as incumbents: this demand knows how to meet itself cheaply.
+
+        None have to be returned, and none should be once the deadline has passed.
+        """
         return ()
 
-    def lower_bound(self, statement: Statement, box: Box) -> float:  # noqa: ARG002 - for subclasses
+    def lower_bound(self, statement: Statement, box: Box, deadline: Deadline) -> float:  # noqa: ARG002
         """Return a bound on the objective in a box that this demand alone implies, if it can tell (see `squeeze`)."""
         return -np.inf
 
-    def squeeze(self, statement: Statement, box: Box, budget: float) -> Box:  # noqa: ARG002 - for subclasses
+    def squeeze(self, statement: Statement, box: Box, budget: float, deadline: Deadline) -> Box:  # noqa: ARG002
         """Return the part of a box in which this demand can be met for at most `budget`; it may be empty."""
         return box
 

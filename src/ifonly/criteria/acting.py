@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.box import Box
+from ifonly.criteria.feasible import feasible
+from ifonly.deadline import Deadline
 from ifonly.mip import FloatArray
 from ifonly.schema import Numeric
 from ifonly.variables import Cells
@@ -22,21 +24,21 @@ _HALVINGS = 12
 _ROWS = 2
 
 
-def acted(statement: Statement, box: Box, followers: frozenset[int]) -> Iterator[FloatArray]:
+def acted(statement: Statement, box: Box, followers: frozenset[int], deadline: Deadline) -> Iterator[FloatArray]:
     """Yield points that meet all demands, found by acting on single features and by taking rows of the data back.
 
     Whatever is tried, what follows from it is computed anew before it is looked at.
     """
     free = [j for j in _looked_at(statement) if j not in followers and not box.is_fixed(j)]
-    if np.isnan(statement.query.factual).any() or not free:
+    if np.isnan(statement.query.factual).any() or not free or deadline.passed:
         return
     rows = np.concatenate([_moves(statement, box, j) for j in free])
     rows = statement.settled(rows)
-    met = np.flatnonzero(_meets(statement, box, rows))
+    met = np.flatnonzero(_meets(statement, box, rows, deadline))
     if met.size:
-        yield _closer(statement, box, rows[met[np.argmin(statement.objective(rows[met]))]])
-    for u in _near(statement, box, free):
-        yield _closer(statement, box, _taken_back(statement, box, u, free))
+        yield _closer(statement, box, rows[met[np.argmin(statement.objective(rows[met]))]], deadline)
+    for u in _near(statement, box, free, deadline):
+        yield _closer(statement, box, _taken_back(statement, box, u, free, deadline), deadline)
 
 
 def _looked_at(statement: Statement) -> list[int]:
@@ -46,13 +48,8 @@ def _looked_at(statement: Statement) -> list[int]:
     return sorted(features)
 
 
-def _meets(statement: Statement, box: Box, rows: FloatArray) -> npt.NDArray[np.bool_]:
-    met = box.contains(rows)
-    for demand in statement.demands:
-        left = np.flatnonzero(met)
-        if left.size:
-            met[left] = demand.holds(statement.query, rows[left])
-    return met
+def _meets(statement: Statement, box: Box, rows: FloatArray, deadline: Deadline) -> npt.NDArray[np.bool_]:
+    return feasible(statement.demands, statement.query, box, rows, deadline)
 
 
 def _moves(statement: Statement, box: Box, j: int) -> FloatArray:
@@ -72,8 +69,10 @@ def _moves(statement: Statement, box: Box, j: int) -> FloatArray:
     return rows
 
 
-def _near(statement: Statement, box: Box, free: list[int]) -> list[FloatArray]:
+def _near(statement: Statement, box: Box, free: list[int], deadline: Deadline) -> list[FloatArray]:
     """Return the cheapest rows of the data that meet all demands once what cannot be acted on is as it must be."""
+    if deadline.passed:
+        return []
     query = statement.query
     schema, sample = query.schema, query.training.sample
     rows = np.repeat(query.factual[None, :], len(sample), axis=0)
@@ -85,11 +84,11 @@ def _near(statement: Statement, box: Box, free: list[int]) -> list[FloatArray]:
             allowed = (sample[:, part] > 0.5) @ box.allowed[part].astype(float) > 0.5
             rows[np.ix_(allowed, range(part.start, part.stop))] = sample[allowed, part]
     rows = statement.settled(rows[~np.isnan(rows).any(axis=1)])
-    rows = rows[_meets(statement, box, rows)]
+    rows = rows[_meets(statement, box, rows, deadline)]
     return list(rows[np.argsort(statement.objective(rows), kind="stable")[:_ROWS]])
 
 
-def _taken_back(statement: Statement, box: Box, u: FloatArray, free: list[int]) -> FloatArray:
+def _taken_back(statement: Statement, box: Box, u: FloatArray, free: list[int], deadline: Deadline) -> FloatArray:
     """Undo actions one by one, the dearest first, as long as all demands are met."""
     query = statement.query
     costs = statement.costs().per_feature(query, u[None, :])[0]
@@ -97,25 +96,27 @@ def _taken_back(statement: Statement, box: Box, u: FloatArray, free: list[int]) 
         trial = u.copy()
         trial[query.schema.slice(j)] = query.factual[query.schema.slice(j)]
         trial = statement.settled(trial[None, :])
-        if bool(_meets(statement, box, trial)[0]):
+        if bool(_meets(statement, box, trial, deadline)[0]):
             u = trial[0]
     return u
 
 
-def _closer(statement: Statement, box: Box, u: FloatArray) -> FloatArray:
+def _closer(statement: Statement, box: Box, u: FloatArray, deadline: Deadline) -> FloatArray:
     """Pull the numbers of a point towards the factual, as far as all demands are met."""
     query = statement.query
     numeric = [query.schema.starts[j] for j in query.schema.numeric]
     near, far = 0.0, 1.0
     for _ in range(_HALVINGS):
+        if deadline.passed:
+            return u
         middle = 0.5 * (near + far)
         trial = u.copy()
         trial[numeric] = query.factual[numeric] + middle * (u - query.factual)[numeric]
         trial = statement.settled(query.schema.stored(trial)[None, :])
-        near, far = (near, middle) if bool(_meets(statement, box, trial)[0]) else (middle, far)
+        near, far = (near, middle) if bool(_meets(statement, box, trial, deadline)[0]) else (middle, far)
     point = u.copy()
     point[numeric] = query.factual[numeric] + far * (u - query.factual)[numeric]
     pulled = statement.settled(query.schema.stored(point)[None, :])
     both = np.concatenate([u[None, :], pulled])
-    both = both[_meets(statement, box, both)]
+    both = both[_meets(statement, box, both, deadline)]
     return both[np.argmin(statement.objective(both))] if len(both) else u

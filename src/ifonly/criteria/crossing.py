@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ifonly.box import Box
+from ifonly.deadline import Deadline
 from ifonly.mip import FloatArray
 from ifonly.schema import Numeric
 
@@ -20,7 +21,9 @@ __all__ = ["crossings"]
 _HALVINGS = 12
 
 
-def crossings(goal: Goal, statement: Statement, box: Box, starts: Iterable[FloatArray]) -> Iterator[FloatArray]:
+def crossings(
+    goal: Goal, statement: Statement, box: Box, starts: Iterable[FloatArray], deadline: Deadline
+) -> Iterator[FloatArray]:
     """Yield, for each starting point, the cheapest point found that differs in one feature and meets the goal.
 
     A numeric feature is tried at the ends of its interval and at ever smaller steps around its value; between the last
@@ -28,12 +31,14 @@ def crossings(goal: Goal, statement: Statement, box: Box, starts: Iterable[Float
     """
     features = [j for j in sorted(statement.form.features()) if not box.is_fixed(j)]
     for start in starts:
+        if deadline.passed:
+            return
         moves = [(j, u) for j in features for u in _moves(box, start, j)]
         rows = np.array([u for _, u in moves]).reshape(-1, box.schema.width)
         met = np.flatnonzero(goal.holds(statement.query, rows)) if len(rows) else np.empty(0, dtype=np.int64)
         if met.size:
             k = int(met[np.argmin(statement.objective(rows[met]))])
-            yield _closer(goal, statement, start, rows[k], moves[k][0])
+            yield _closer(goal, statement, start, rows[k], moves[k][0], deadline)
 
 
 def _moves(box: Box, start: FloatArray, j: int) -> Iterator[FloatArray]:
@@ -57,7 +62,9 @@ def _with(u: FloatArray, part: slice, values: FloatArray) -> FloatArray:
     return out
 
 
-def _closer(goal: Goal, statement: Statement, start: FloatArray, found: FloatArray, j: int) -> FloatArray:
+def _closer(
+    goal: Goal, statement: Statement, start: FloatArray, found: FloatArray, j: int, deadline: Deadline
+) -> FloatArray:
     """Move a numeric feature back towards where it was, as far as the goal allows."""
     schema = statement.query.schema
     feature, part = schema.features[j], schema.slice(j)
@@ -65,6 +72,8 @@ def _closer(goal: Goal, statement: Statement, start: FloatArray, found: FloatArr
         return found
     miss, best = float(start[part][0]), float(found[part][0])
     for _ in range(_HALVINGS):
+        if deadline.passed:
+            break
         middle = feature.snap(0.5 * (miss + best))
         meets = bool(goal.holds(statement.query, _with(found, part, np.array([middle]))[None, :])[0])
         miss, best = (miss, middle) if meets else (middle, best)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.criteria import Costs, Criterion, Demand, Query, number
 from ifonly.criteria.proximity import Proximity
+from ifonly.deadline import Deadline
 from ifonly.mip import Affine, FloatArray
 from ifonly.schema import Feature, Numeric
 
@@ -40,9 +41,9 @@ class Distinct(Demand):
     def _numbers(self, query: Query) -> frozenset[int]:
         return frozenset(j for j in self.among if isinstance(query.schema.features[j], Numeric))
 
-    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return the points worth a try."""
-        del statement, box
+        del statement, box, deadline
         return self.known
 
 

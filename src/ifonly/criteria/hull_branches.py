@@ -27,6 +27,7 @@ from ifonly.box import Box
 from ifonly.criteria import Branch, Demand, Query
 from ifonly.criteria.hull_rows import Shape
 from ifonly.criteria.hulls import InHull, least_apart, least_for_levels
+from ifonly.deadline import Deadline
 from ifonly.hull import Ball
 from ifonly.mip import FloatArray, IntArray
 from ifonly.schema import Numeric
@@ -61,22 +62,22 @@ class InCloud(InHull):
         parts = [self.shape.only(k) for k in range(n)]
         return [InCloud.of(f"{self.text}, cluster {k + 1}", part, self.ball) for k, part in enumerate(parts)]
 
-    def branches(self, statement: Statement, box: Box) -> Iterator[Branch] | None:
+    def branches(self, statement: Statement, box: Box, deadline: Deadline) -> Iterator[Branch] | None:
         """One branch per combination of categories, or per cluster when the ball is too large for that."""
         assert self.shape is not None
         if self._shares_categories(self.shape):
-            return _ByCategory(self, self.shape, statement, box).branches()
-        return iter(self._by_cluster(self.shape, statement, box)) if len(self.hulls) > 1 else None
+            return _ByCategory(self, self.shape, statement, box, deadline).branches()
+        return iter(self._by_cluster(self.shape, statement, box, deadline)) if len(self.hulls) > 1 else None
 
     def _shares_categories(self, shape: Shape) -> bool:
         """Whether every answer must have the categories of some row."""
         return self.ball.radius < least_apart(self.ball.norm, len(shape.categorical))
 
-    def _by_cluster(self, shape: Shape, statement: Statement, box: Box) -> list[Branch]:
+    def _by_cluster(self, shape: Shape, statement: Statement, box: Box, deadline: Deadline) -> list[Branch]:
         out = []
         for k, hull in enumerate(self.hulls):
             demand = InHull(self.text, (hull,), self.ball, shape.U[shape.cluster == k])
-            bound, _ = demand.slice(statement, box).cheapest()
+            bound, _ = demand.slice(statement, box, deadline).cheapest()
             out.append(Branch(bound + least_for_levels(statement, box), box, demand))
         return sorted(out, key=lambda branch: branch.bound)
 
@@ -84,7 +85,8 @@ class InCloud(InHull):
 class _ByCategory:
     """The branches of one question."""
 
-    def __init__(self, whole: InCloud, shape: Shape, statement: Statement, box: Box) -> None:
+    def __init__(self, whole: InCloud, shape: Shape, statement: Statement, box: Box, deadline: Deadline) -> None:
+        self.deadline = deadline
         self.whole, self.shape, self.groups = whole, shape, shape.groups
         self.statement, self.query, self.box = statement, statement.query, box
         self.exact = whole.ball.radius == 0.0
@@ -105,7 +107,7 @@ class _ByCategory:
         """Yield the nearest row that meets all demands, then rows and groups by their bounds.
 
         The bound of a group is made finer when it comes up. A group of equal rows needs no question of its own: its row
-        is among the rows that meet all demands, or not.
+        is among the rows that meet all demands, or not. When time is up, all that is left is one branch.
         """
         heap = [(bound, _GROUP, g) for g, bound in self._bounds()]
         heapq.heapify(heap)
@@ -116,6 +118,9 @@ class _ByCategory:
                 heapq.heappush(heap, (bound, kind, i))
         while heap:
             bound, kind, i = heapq.heappop(heap)
+            if self.deadline.passed:
+                yield Branch(bound, self.box, self.whole)
+                return
             if kind == _ROW:
                 yield self._row(bound, i)
             elif kind == _SCAN:
@@ -138,6 +143,8 @@ class _ByCategory:
         items: list[tuple[float, int, int]] = [(0.0, _SCAN, 0)]
         kept: list[tuple[float, int, int]] = []
         while items and items[-1][1] == _SCAN:
+            if self.deadline.passed:
+                return [*kept, *items]
             kept += items[:-1]
             items = self._scan(items[-1][2])
             if items and items[0][1] == _ROW:
@@ -199,8 +206,10 @@ class _ByCategory:
 
     def _finer(self, g: int) -> float:
         """Return a bound for a group by the linear relaxation of its hull."""
+        if self.deadline.passed:
+            return -np.inf
         box, demand = self._group(g)
-        bound, _ = demand.slice(self.statement, box).cheapest()
+        bound, _ = demand.slice(self.statement, box, self.deadline).cheapest()
         return bound + least_for_levels(self.statement, box)
 
     @lru_cache(maxsize=8)  # noqa: B019 - lives as long as one question

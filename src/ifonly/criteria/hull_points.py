@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ifonly.box import Box
 from ifonly.criteria import Query
+from ifonly.deadline import Deadline
 from ifonly.hull import Costing, Hull, Slice
 from ifonly.mip import Affine, FloatArray, IntArray
 from ifonly.models.trees import Trees
@@ -75,7 +76,8 @@ def ends_of(query: Query, hull: Hull, box: Box) -> tuple[FloatArray, FloatArray]
 class Seeker:
     """Looks for cheap points of an enlarged hull that have the wanted outcome, within a box that fixes categories."""
 
-    def __init__(self, statement: Statement, demand: InHull, box: Box) -> None:
+    def __init__(self, statement: Statement, demand: InHull, box: Box, deadline: Deadline) -> None:
+        self.deadline = deadline
         self.statement, self.query, self.box = statement, statement.query, box
         self.demand, self.hull, self.rows = demand, demand.hull, demand.rows
         self.goal = statement.query.goal
@@ -102,7 +104,9 @@ class Seeker:
             return
         if len(self.demand.hulls) > 1 or not all(self.box.is_fixed(j) for j in self._categorical()):
             return
-        self.slice = self.demand.slice(self.statement, self.box, self._uphill())
+        if self.deadline.passed:
+            return
+        self.slice = self.demand.slice(self.statement, self.box, self.deadline, self._uphill())
         bound, x = self.slice.cheapest()
         if x is None or (self.best is not None and bound >= self.best[0]):
             return
@@ -118,6 +122,8 @@ class Seeker:
         """Return the first few rows, in this order, that lie in the box and have the wanted outcome."""
         found: list[FloatArray] = []
         for first in range(0, len(order), _ROWS_AT_ONCE):
+            if self.deadline.passed:
+                break
             rows = self.rows[order[first : first + _ROWS_AT_ONCE]]
             rows = rows[self.box.contains(rows)]
             found.append(rows[self._holds(rows)] if len(rows) else rows)
@@ -169,6 +175,8 @@ class Seeker:
             yield from on_grid[np.argsort(self.statement.objective(on_grid), kind="stable")[:_WALKS]]
             return
         for x in self._most_promising([self.hull.scaled(u) for u in first]):
+            if self.deadline.passed:
+                return
             self._walk(x)
             if self.best is not None:
                 yield self.best[1]
@@ -194,7 +202,7 @@ class Seeker:
         assert self.slice is not None
         here, top = float(self.hull.scaled(start) @ self.slice.direction), self.slice.farthest()
         out = [start]
-        for share in _STOPS**2:
+        for share in _STOPS**2 if np.isfinite(top) else ():
             self.slice.lean(here + share * (top - here) - _BETTER)
             _, x = self.slice.cheapest()
             if x is not None:
@@ -211,6 +219,8 @@ class Seeker:
     def _walk(self, x: FloatArray) -> None:
         """Go to the cheapest point of the box around `x` on which the trees say the same, and over its edge."""
         for _ in range(_STEPS):
+            if self.deadline.passed:
+                return
             lower, upper = self._plateau(x)
             on_grid = self._on_grid(lower, upper)
             if on_grid is None or not self._keep_valid(self._canonical(on_grid)):

@@ -23,6 +23,7 @@ from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
 from ifonly.criteria.hull_points import Seeker, costing_of, ends_of, numeric_entries
 from ifonly.criteria.lengths import at_least_length
+from ifonly.deadline import Deadline
 from ifonly.hull import Ball, Hull, Meter, Norm, Slice
 from ifonly.mip import Affine, FloatArray
 from ifonly.schema import Numeric
@@ -131,34 +132,36 @@ class InHull(Demand):
         return out
 
     # -- before solving -----------------------------------------------------------------------------------------
-    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Look for cheap points in the hull that have the wanted outcome."""
-        return Seeker(statement, self, box).points()
+        return Seeker(statement, self, box, deadline).points()
 
-    def slice(self, statement: Statement, box: Box, lean: FloatArray | None = None) -> Slice:
+    def slice(self, statement: Statement, box: Box, deadline: Deadline, lean: FloatArray | None = None) -> Slice:
         """Return the linear relaxation of the hull within a box."""
         lower, upper = ends_of(statement.query, self.hull, box)
         costing = costing_of(statement, self.hull)
-        return Slice(self.hull, self.ball, costing, lower, upper, self.useful, lean)
+        return Slice(self.hull, self.ball, costing, lower, upper, self.useful, lean, deadline)
 
-    def lower_bound(self, statement: Statement, box: Box) -> float:
+    def lower_bound(self, statement: Statement, box: Box, deadline: Deadline) -> float:
         """Return what the cheapest point of the hull in the box costs at least."""
-        if not self._can_squeeze(statement.query):
+        if not self._can_squeeze(statement.query) or deadline.passed:
             return -np.inf
-        bound, _ = self.slice(statement, box).cheapest()
+        bound, _ = self.slice(statement, box, deadline).cheapest()
         return bound + least_for_levels(statement, box)
 
     def _can_squeeze(self, query: Query) -> bool:
         return len(self.hulls) == 1 and len(self.hull.points) > 1 and bool(numeric_entries(query, self.hull))
 
-    def squeeze(self, statement: Statement, box: Box, budget: float) -> Box:
+    def squeeze(self, statement: Statement, box: Box, budget: float, deadline: Deadline) -> Box:
         """Return the box of the points in the hull that can cost at most `budget`: two linear programs per number."""
         if not self._can_squeeze(statement.query) or not np.isfinite(budget):
             return box
         pairs = numeric_entries(statement.query, self.hull)
         left = budget - least_for_levels(statement, box)
         for _ in range(_SQUEEZES):
-            part = self.slice(statement, box)
+            if deadline.passed:
+                break
+            part = self.slice(statement, box, deadline)
             bound, _ = part.cheapest(cutoff=left)
             box = box.copy()
             if bound >= left:
@@ -199,7 +202,7 @@ class InHull(Demand):
         ends = np.array([problem.mip.bounds(x) for x in _coordinates(problem, self.hull)])
         lowest = np.min([h.range[0] for h in self.hulls], axis=0)
         highest = np.max([h.range[1] for h in self.hulls], axis=0)
-        return np.maximum(np.maximum(ends[:, 1] - lowest, highest - ends[:, 0]), 0.0)
+        return np.asarray(np.maximum(np.maximum(ends[:, 1] - lowest, highest - ends[:, 0]), 0.0))
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
         """Name the least enlargement that lets the row through."""

@@ -17,6 +17,7 @@ from ifonly.mip import Affine, IntArray, Mip
 
 __all__ = ["at_least_length"]
 
+_ROUNDING = 1e-9  # folding turns a vector and never makes it longer, but for rounding
 _FOLDS = 14  # the length is then right to 5e-9 per storey of the tower
 
 
@@ -24,7 +25,7 @@ def at_least_length(mip: Mip, columns: IntArray) -> Affine:
     """Return an expression that is at least the Euclidean length of the columns, and can be just that."""
     parts = []
     for c in columns:
-        size = mip.column(0.0, np.inf, name="size")
+        size = mip.column(0.0, float(np.abs(mip.column_bounds(np.array([c]))).max()), name="size")
         mip.row(size - Affine.of(int(c)), lower=0.0)
         mip.row(size + Affine.of(int(c)), lower=0.0)
         parts.append(size)
@@ -37,10 +38,11 @@ def at_least_length(mip: Mip, columns: IntArray) -> Affine:
 def _plane(mip: Mip, a: Affine, b: Affine) -> Affine:
     """Return the length of ``(a, b)``, both at least 0."""
     xi, eta = a, b
+    most = float(np.hypot(mip.bounds(a)[1], mip.bounds(b)[1])) * (1.0 + _ROUNDING)
     for k in range(1, _FOLDS + 1):
         turn = np.pi / 2.0 ** (k + 1)
         along, across = xi * np.cos(turn) + eta * np.sin(turn), eta * np.cos(turn) - xi * np.sin(turn)
-        xi, eta = mip.column(0.0, np.inf, name="along"), mip.column(0.0, np.inf, name="across")
+        xi, eta = mip.column(0.0, most, name="along"), mip.column(0.0, most, name="across")
         mip.row(xi - along, 0.0, 0.0)
         mip.row(eta - across, lower=0.0)
         mip.row(eta + across, lower=0.0)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
 from ifonly.criteria.acting import acted
+from ifonly.deadline import Deadline
 from ifonly.mip import Affine, FloatArray
 from ifonly.models import Form, Model
 from ifonly.models.compose import score_bounds
@@ -134,9 +135,9 @@ class Follows(Demand):
         """Embed the form and tie the feature to it."""
         problem.mip.row(self._off(problem), -0.5 * self.step, 0.5 * self.step)
 
-    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return single actions with what follows from them, and rows of the data taken back."""
-        return acted(statement, box, self.followers) if self.followers else ()
+        return acted(statement, box, self.followers, deadline) if self.followers else ()
 
     def refined(self, u: FloatArray) -> Follows | None:
         """Refine a form that is not exact everywhere, such as a curve."""

@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
+from ifonly.criteria.feasible import feasible
 from ifonly.criteria.validity import Goal
+from ifonly.deadline import Deadline
 from ifonly.mip import Affine, FloatArray
 from ifonly.models import Form
 from ifonly.schema import Numeric, Schema
@@ -29,6 +31,7 @@ Ball = Literal["linf", "l2"]
 _GRID_DUST = 1e-9
 _SWEEPS = 2
 _SPREAD = 65
+_PULLING = 0.2  # share of the time left that points known to be robust may be pulled back in
 _WIDER = 1e-9  # shifts reach this share beyond the ball, so that rounding never lets its edge slip out
 
 
@@ -200,27 +203,31 @@ class Stays(Demand):
         terms += [x.level_in(j, ~box.allowed[query.schema.slice(j)]) for j in levels if not box.missing[j]]
         return Affine.total(terms)
 
-    def candidates(self, statement: Statement, box: Box) -> Iterator[FloatArray]:
-        """Yield the points that are known to be robust, pulled back as far as what is demanded so far allows."""
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterator[FloatArray]:
+        """Yield the points that are known to be robust, pulled back as far as what is demanded so far allows.
+
+        Pulling back looks at every cell of every changed feature, so it gets a share of the time that is left.
+        """
+        pulling = deadline.within(_PULLING * deadline.left())
         for u in self.known:
             if bool(box.contains(u[None, :])[0]):
-                yield self._pulled(statement, box, u)
+                yield self._pulled(statement, box, u, pulling)
 
-    def _pulled(self, statement: Statement, box: Box, u: FloatArray) -> FloatArray:
+    def _pulled(self, statement: Statement, box: Box, u: FloatArray, deadline: Deadline) -> FloatArray:
         """Move one feature after the other to its cheapest value that keeps all demands, the dearest first."""
         query, costs = statement.query, statement.costs()
         for _ in range(_SWEEPS):
             paid = costs.per_feature(query, u[None, :])[0]
             for j in map(int, np.argsort(-paid)[: int((paid > 0).sum())]):
+                if deadline.passed:
+                    return u
                 values = self._nearer(query, box, j, u)
                 rows = np.repeat(u[None, :], len(values), axis=0)
                 rows[:, query.schema.slice(j)] = values
-                kept = box.contains(rows)
-                for demand in statement.demands:
-                    kept[kept] = demand.holds(query, rows[kept])
+                rows = rows[np.argsort(costs.per_feature(query, rows)[:, j], kind="stable")]
+                kept = feasible(statement.demands, query, box, rows, deadline, only_first=True)
                 if kept.any():
-                    price = np.where(kept, costs.per_feature(query, rows)[:, j], np.inf)
-                    u = rows[int(np.argmin(price))]
+                    u = rows[int(np.argmax(kept))]
         return u
 
     def _nearer(self, query: Query, box: Box, j: int, u: FloatArray) -> FloatArray:

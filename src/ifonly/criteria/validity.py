@@ -12,9 +12,11 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
 from ifonly.criteria.crossing import crossings
+from ifonly.deadline import Deadline
 from ifonly.errors import CriterionError, did_you_mean
 from ifonly.mip import Affine, Convex, FloatArray
-from ifonly.models import Model, Read
+from ifonly.models import Form, Model, Read
+from ifonly.models.compose import magnitude
 from ifonly.models.trees import Trees
 
 if TYPE_CHECKING:
@@ -67,6 +69,9 @@ class Target:
 
 Kind = Literal["class", "probability", "interval"]
 
+# Rounding errors that add up along one score, in our arithmetic and in the model's: a chain of scaling, products and sums.
+_OPERATIONS = 32.0
+
 
 @dataclass(frozen=True, eq=False)
 class Goal(Demand):
@@ -88,7 +93,8 @@ class Goal(Demand):
     # -- the optimiser's side -----------------------------------------------------------------------------------
     def apply(self, problem: Problem) -> None:
         """Demand the outcome with the problem's margin."""
-        for expression in self.gaps(problem.outputs, problem.margin):
+        for expression in self.gaps(problem.outputs, problem.margin, problem.statement.tie):
+            # each gap of the goal is at least 0
             problem.mip.row(expression, lower=0.0)
         if self.is_curved():
             self._softmax(problem)
@@ -97,9 +103,20 @@ class Goal(Demand):
         """Whether the demand is more than linear rows on the scores: a probability by softmax."""
         return self.kind == "probability" and self.read.link == "softmax" and self.read.rule == "argmax"
 
-    def gaps(self, scores: list[Affine], margin: float) -> list[Affine]:
-        """Return expressions that must not be negative."""
+    def gaps(self, scores: list[Affine], margin: float, tie: float = 0.0) -> list[Affine]:
+        """Return expressions that must not be negative.
+
+        Parameters
+        ----------
+        scores
+            The scores, as expressions.
+        margin
+            By how much every threshold must be cleared.
+        tie
+            By how much it must be cleared at least where a tie would be lost: against a class that comes before.
+        """
         read, i = self.read, self.index
+        lost = max(margin, tie)
         if self.kind == "interval":
             return _between(scores[0], *self._needed_interval(), margin)
         if self.kind == "probability":
@@ -114,8 +131,9 @@ class Goal(Demand):
             return []
         if read.rule == "sign":
             sign = 1.0 if i == 1 else -1.0
-            return [(scores[0] - read.threshold) * sign - margin]
-        return [scores[i] - scores[k] - margin for k in range(len(scores)) if k != i]
+            return [(scores[0] - read.threshold) * sign - (margin if self.ties_are_ours() else lost)]
+        # argmax takes the first of the largest: a tie with a later class is ours
+        return [scores[i] - scores[k] - (margin if k > i else lost) for k in range(len(scores)) if k != i]
 
     def _needed_score(self) -> float:
         p = self.probability if self.index == 1 else 1.0 - self.probability
@@ -153,16 +171,28 @@ class Goal(Demand):
 
         problem.mip.convex(Convex(inner, function, gradient))
 
-    def candidates(self, statement: Statement, box: Box) -> Iterable[FloatArray]:
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return what is cheapest near the factual, and near points at which a relaxed form was refused."""
         from ifonly.models.compose import refused  # noqa: PLC0415 - composites are loaded with the readers
 
         if isinstance(statement.form, Trees) or np.isnan(statement.query.factual).any():
             return ()
-        return crossings(self, statement, box, (statement.query.factual, *refused(statement.form)[:2]))
+        starts = (statement.query.factual, *refused(statement.form)[:2])
+        return crossings(self, statement, box, starts, deadline)
+
+    def rounding(self, form: Form, box: Box) -> float:
+        """Return how far the gaps may be off by rounding alone, in the arithmetic of the model, anywhere in a box."""
+        size = float(magnitude(form, box).max()) * 2.0
+        if self.kind == "class":
+            size += abs(self.read.threshold)
+        elif self.kind == "interval":
+            size += max(abs(end) for end in (self.low, self.high) if np.isfinite(end))
+        else:  # the slope of the logit at p is 1 / (p (1 - p))
+            size += 1.0 / (self.probability * (1.0 - self.probability))
+        return _OPERATIONS * self.model.rounding * size
 
     def ties_are_ours(self) -> bool:
-        """Whether a score exactly on the threshold gives the wanted outcome."""
+        """Whether a score exactly on the threshold gives the wanted outcome, whatever the other scores are."""
         if self.kind != "class":
             return True
         if self.read.rule == "sign":

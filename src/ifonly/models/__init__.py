@@ -155,6 +155,12 @@ class Model:
     estimator: Any
     prepare: Callable[[FloatArray], Any] = field(repr=False)
 
+    @property
+    def rounding(self) -> float:
+        """The unit of rounding of the estimator's own arithmetic: that of its `dtype`, or of double precision."""
+        last = self.estimator.steps[-1][1] if hasattr(self.estimator, "steps") else self.estimator
+        return float(np.finfo(getattr(last, "arithmetic", np.float64)).eps)
+
     def predict(self, U: FloatArray) -> Any:
         """Return the estimator's own prediction for canonical rows."""
         rows = self.prepare(U)

@@ -19,9 +19,22 @@ from ifonly.models.linear import Linear
 from ifonly.models.network import Network
 from ifonly.models.propagate import Block, Bounds, Budget, preactivations
 from ifonly.models.trees import Addition, Nodes, Trees
-from ifonly.variables import Variables
+from ifonly.schema import Numeric
+from ifonly.variables import Cells, Variables
 
-__all__ = ["Combination", "Mean", "Stack", "combine", "for_budget", "mean", "refused", "score_bounds", "stack"]
+__all__ = [
+    "Combination",
+    "Mean",
+    "Stack",
+    "combine",
+    "for_budget",
+    "magnitude",
+    "mean",
+    "plateau",
+    "refused",
+    "score_bounds",
+    "stack",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +81,10 @@ class Stack:
         """Return the stack with bounds that hold within the budget."""
         return Stack(tuple(for_budget(p, box, budget) for p in self.parts))
 
+    def magnitude(self, box: Box) -> FloatArray:
+        """Return the magnitudes of all parts' scores."""
+        return np.concatenate([magnitude(p, box) for p in self.parts])
+
     def refined(self, u: FloatArray) -> Stack | None:
         """Refine every part that is not exact at `u`."""
         finer = [p.refined(u) for p in self.parts]
@@ -106,6 +123,10 @@ class Combination(Around):
     def for_budget(self, box: Box, budget: Budget) -> Combination:
         """Return the combination with bounds that hold within the budget."""
         return replace(self, inner=for_budget(self.inner, box, budget))
+
+    def magnitude(self, box: Box) -> FloatArray:
+        """Return the largest sum of absolute terms of each score."""
+        return np.asarray(np.abs(self.weights) @ magnitude(self.inner, box) + np.abs(self.constant))
 
     def refined(self, u: FloatArray) -> Combination | None:
         """Refine the inner form."""
@@ -157,6 +178,10 @@ class Mean:
     def for_budget(self, box: Box, budget: Budget) -> Mean:
         """Return the mean with bounds that hold within the budget."""
         return replace(self, inner=self.inner.for_budget(box, budget))
+
+    def magnitude(self, box: Box) -> FloatArray:
+        """Return the mean of the parts' magnitudes."""
+        return np.asarray(np.abs(self._map()) @ magnitude(self.inner, box))
 
     def refined(self, u: FloatArray) -> Mean | None:
         """Refine every part that is not exact at `u`."""
@@ -290,6 +315,42 @@ def score_bounds(form: Form, box: Box, budget: Budget | None = None) -> Bounds:
         high = np.maximum.reduceat(np.where(leaf, n.value, -np.inf), n.roots, axis=0).sum(axis=0)
         return low + form.base, high + form.base
     return np.full(form.n_outputs, -np.inf), np.full(form.n_outputs, np.inf)
+
+
+def magnitude(form: Form, box: Box) -> FloatArray:
+    """Return how large the terms are that each score of a form is summed from in a box: rounding is a share of it.
+
+    A form that does not say so itself, such as a curve, is as large as its scores, and at least as its inner form.
+    """
+    own = getattr(form, "magnitude", None)
+    if own is not None:
+        return np.asarray(own(box), dtype=np.float64)
+    lower, upper = score_bounds(form, box)
+    size = np.maximum(np.abs(lower), np.abs(upper))
+    inner = getattr(form, "inner", None)
+    largest = 1.0 if inner is None else float(magnitude(inner, box).max())
+    return np.where(np.isfinite(size), size, largest) + largest
+
+
+def plateau(form: Form, box: Box, u: FloatArray) -> Box:
+    """Return a part of a box around `u` on which a form without raw values is constant: leaves in common, or cells."""
+    own = getattr(form, "plateau", None)
+    if own is not None:
+        whole: Box = own(box, u)
+        return whole
+    part = box.copy()
+    cuts = form.cuts()
+    for j in sorted(form.features()):
+        feature, values = box.schema.features[j], u[box.schema.slice(j)]
+        if part.missing[j]:
+            continue
+        if not isinstance(feature, Numeric):
+            part.keep_levels(j, values > 0.5)
+            continue
+        cells = Cells.of(feature, float(box.lower[j]), float(box.upper[j]), cuts.get(j, np.empty(0)))
+        k = int(cells.index(values[0]))
+        part.narrow(j, float(cells.low[k]), float(cells.high[k]))
+    return part
 
 
 def refused(form: Form) -> tuple[FloatArray, ...]:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, Mip
+from ifonly.models.propagate import reach
 from ifonly.schema import Numeric, Schema
 from ifonly.variables import Variables
 
@@ -47,6 +49,10 @@ class Linear:
             if part.any() and (isinstance(feature, Numeric) or bool((part != part[:, :1]).any())):
                 moving.add(j)
         return frozenset(moving)
+
+    def magnitude(self, box: Box) -> FloatArray:
+        """Return the largest sum of absolute terms that each score is made of in a box."""
+        return np.asarray(np.abs(self.weights) @ reach(box) + np.abs(self.intercept))
 
     def embed(self, mip: Mip, x: Variables) -> list[Affine]:  # noqa: ARG002 - the form protocol
         """Return the scores as expressions of the variables."""

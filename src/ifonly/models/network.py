@@ -233,12 +233,16 @@ class Network:
             influence[:first] += onward @ np.abs(block.weights)
         return np.asarray(influence)
 
-    def _noise(self, box: Box) -> float:
+    def magnitude(self, box: Box) -> FloatArray:
+        """Return the largest sum of absolute terms that each score is made of in a box, through all layers."""
         size = reach(box)
         for block in self.blocks:
             total = np.abs(block.weights) @ size + np.abs(block.constant)
             size = np.concatenate([size, total * np.maximum(1.0, np.abs(block.slope))])
-        return float(_NOISE * (np.abs(self.weights) @ size + np.abs(self.constant)).max())
+        return np.asarray(np.abs(self.weights) @ size + np.abs(self.constant))
+
+    def _noise(self, box: Box) -> float:
+        return float(_NOISE * self.magnitude(box).max())
 
 
 @dataclass(frozen=True, eq=False)

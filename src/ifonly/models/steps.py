@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models import Form, Read
-from ifonly.models.compose import for_budget, score_bounds
+from ifonly.models.compose import for_budget, magnitude, score_bounds
 from ifonly.models.linear import Linear
 from ifonly.models.network import Network
 from ifonly.models.propagate import Bounds, Budget
@@ -199,6 +199,10 @@ class Stepped:
     def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
         """Return bounds of the scores over a box, and within a budget."""
         return score_bounds(self.inner, self.lift.box(box), None if budget is None else self.lift.budget(budget))
+
+    def magnitude(self, box: Box) -> FloatArray:
+        """Return the magnitudes of the inner form over the longer vector."""
+        return magnitude(self.inner, self.lift.box(box))
 
     def for_budget(self, box: Box, budget: Budget) -> Stepped:
         """Return the form with bounds that hold within the budget."""

@@ -33,6 +33,8 @@ __all__ = ["Addition", "Nodes", "Trees"]
 BoolArray = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int32]
 _ROWS_AT_ONCE = 4096
+# Where a common unit of leaf values is looked for: parts of the least value, and how many units a value may have.
+_MOST_PARTS, _MOST_COUNTS, _WHOLE = 24, 1e6, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +195,46 @@ class Trees:
 
     def refined(self, u: FloatArray) -> None:
         """Trees are exact."""
+
+    def magnitude(self, box: Box) -> FloatArray:  # noqa: ARG002 - the same in every box
+        """Return the sum of the largest leaf of each tree, in absolute terms, for each score."""
+        n = self.nodes
+        leaf = (n.feature < 0)[:, None]
+        largest = np.maximum.reduceat(np.where(leaf, np.abs(n.value), 0.0), n.roots, axis=0)
+        return np.asarray(largest.sum(axis=0) + np.abs(self.base))
+
+    @cached_property
+    def spacing(self) -> float:
+        """The unit of which all leaf values are whole multiples, if there is one: no two scores are nearer; else 0.
+
+        Trees grown to the end vote with 0 or 1, divided by their number; then ties are common, and next to them is nothing.
+        """
+        n = self.nodes
+        values = np.unique(np.abs(np.concatenate([n.value[n.feature < 0].ravel(), self.base])))
+        values = values[values > 0.0]
+        if not values.size:
+            return 0.0
+        for parts in range(1, _MOST_PARTS + 1):
+            counts = values * (parts / values[0])
+            if counts[-1] < _MOST_COUNTS and bool((np.abs(counts - np.round(counts)) <= _WHOLE * counts).all()):
+                return float(values[0] / parts)
+        return 0.0
+
+    def plateau(self, box: Box, u: FloatArray) -> Box:
+        """Return the part of a box in which every tree stays in the leaf it has at `u`."""
+        leaves, part = self.leaves, box.copy()
+        at = np.flatnonzero(np.isin(leaves.node, self.leaf_of(u[None, :])[0]))
+        low, high = leaves.low[at].max(axis=0), leaves.high[at].min(axis=0)
+        for j in leaves.features:
+            if part.missing[j]:
+                continue
+            if not isinstance(self.schema.features[j], Numeric):
+                part.keep_levels(j, np.asarray(leaves.levels[at][:, self.schema.slice(j)].all(axis=0)))
+                continue
+            cuts = self._cuts[j]
+            lower = float(np.nextafter(cuts[low[j]], np.inf)) if 0 <= low[j] < len(cuts) else -np.inf
+            part.narrow(j, lower, float(cuts[high[j]]) if high[j] < len(cuts) else np.inf)
+        return part
 
     # -- leaves as boxes ----------------------------------------------------------------------------------------
     @cached_property

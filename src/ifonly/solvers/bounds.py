@@ -43,4 +43,4 @@ def safe_bound(program: MipArrays, duals: FloatArray, cost: FloatArray | None = 
     offset = program.offset if cost is None else 0.0
     total = float(rows.sum() + columns.sum() + offset)
     sums = float(np.abs(rows).sum() + np.abs(columns).sum() + abs(offset))
-    return total - float(lost.sum()) - _ROUNDING * np.log2(2.0 + len(rows) + len(columns)) * sums
+    return float(total - lost.sum() - _ROUNDING * np.log2(2.0 + len(rows) + len(columns)) * sums)

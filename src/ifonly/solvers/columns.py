@@ -4,9 +4,10 @@ A `Block` holds many columns ``lambda >= 0`` without cost that sum to one, e.g. 
 training rows. The linear program is solved over the few of them that matter; with duals ``y`` the reduced cost of a
 column ``a`` is ``-y'a``, and since the columns of a block sum to one,
 
-    value of the restricted program + sum over blocks of min(0, least reduced cost)
+    (safe bound of the rows and the program's own columns) + sum over blocks of the least reduced cost
 
-never exceeds the value over all columns (Lasdon 1970). When no reduced cost is negative the two agree.
+never exceeds the value over all columns, whatever the duals are (Lasdon 1970; see `ifonly.solvers.bounds`). When no reduced
+cost is negative it is that value.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ifonly.deadline import Deadline
 from ifonly.errors import SolverFailed
 from ifonly.mip import FloatArray, IntArray, MipArrays
+from ifonly.solvers.bounds import safe_bound
 
 __all__ = ["Block", "PricedProgram", "Relaxed", "expanded"]
 
@@ -32,6 +35,8 @@ _DEAREST = 1e7
 _BROKEN = 1e-8  # what a relaxation may leave between the block and its rows
 _INFINITY = 1e30
 _DUAL, _PRIMAL = 1, 4
+_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
+NEVER = Deadline.never()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +100,15 @@ def expanded(program: MipArrays, blocks: Sequence[Block]) -> MipArrays:
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """What a linear relaxation says: no point costs less than `bound`; `values` only if that is below the cut-off."""
+    """What a linear relaxation says: no point costs less than `bound`; `values` only if that is below the cut-off.
+
+    When time ran out, the bound is the best that was proven until then, and there are no values.
+    """
 
     bound: float
     values: FloatArray | None = None
     duals: FloatArray | None = None
+    stopped: bool = False
 
 
 class PricedProgram:
@@ -115,6 +124,8 @@ class PricedProgram:
         self.blocks = tuple(block.times(self.factors) for block in blocks)
         self.highs = _load(program)
         self.cost = program.cost.copy()
+        self.lower, self.upper = program.lower.copy(), program.upper.copy()
+        self.row_lower, self.row_upper = program.row_lower.copy(), program.row_upper.copy()
         self.n_columns = program.n_columns
         self._inside = [np.zeros(block.size, dtype=np.bool_) for block in self.blocks]
         self._slack = np.empty(0, dtype=np.int32)
@@ -134,6 +145,7 @@ class PricedProgram:
     def set_bounds(self, columns: npt.NDArray[np.int32], lower: FloatArray, upper: FloatArray) -> None:
         """Change the bounds of some columns."""
         self._moved = True
+        self.lower[columns], self.upper[columns] = lower, upper
         self.highs.changeColsBounds(len(columns), columns, lower, upper)
 
     def set_costs(self, columns: npt.NDArray[np.int32], costs: FloatArray) -> None:
@@ -145,6 +157,7 @@ class PricedProgram:
         """Change the two sides of a row."""
         self._moved = True
         factor = float(self.factors[row])
+        self.row_lower[row], self.row_upper[row] = float(lower) * factor, float(upper) * factor
         self.highs.changeRowBounds(int(row), float(lower) * factor, float(upper) * factor)
 
     def _enter(self, k: int, which: IntArray) -> int:
@@ -174,13 +187,16 @@ class PricedProgram:
         )  # fmt: skip
 
     # -- solving ------------------------------------------------------------------------------------------------
-    def solve(self, cutoff: float = np.inf) -> Relaxed:
-        """Return the optimum over all columns of the blocks, or a bound once that reaches the cut-off."""
+    def solve(self, cutoff: float = np.inf, deadline: Deadline = NEVER) -> Relaxed:
+        """Return the optimum over all columns of the blocks, or a bound once that reaches the cut-off or time is up."""
         while True:
-            found = self._generate(cutoff)
+            found = self._generate(cutoff, deadline)
             if found.values is None or self._left(found.values) <= _BROKEN:
                 return self._trimmed(found)
-            if not self._can_meet():
+            met = self._can_meet(deadline)
+            if met.stopped:
+                return Relaxed(found.bound, stopped=True)
+            if met.values is None:
                 return Relaxed(np.inf)
             if self._penalty >= _DEAREST:
                 return Relaxed(found.bound)
@@ -196,31 +212,67 @@ class PricedProgram:
     def _price_slack(self, penalty: float) -> None:
         self.highs.changeColsCost(len(self._slack), self._slack, np.full(len(self._slack), penalty))
 
-    def _can_meet(self) -> bool:
-        """Whether some columns of the blocks meet their rows within these bounds: the slack alone is minimised."""
+    def _can_meet(self, deadline: Deadline) -> Relaxed:
+        """Minimise the slack alone: there are values if some columns of the blocks meet their rows in these bounds."""
         every = np.arange(self.n_columns, dtype=np.int32)
         self.highs.changeColsCost(self.n_columns, every, np.zeros(self.n_columns))
         self._price_slack(1.0)
-        found = self._generate(_BROKEN, offset=self.program.offset)
+        found = self._generate(_BROKEN, deadline, costs=np.zeros(self.n_columns))
         self.highs.changeColsCost(self.n_columns, every, self.cost)
         self._price_slack(self._penalty)
-        return found.values is not None
+        return found
 
-    def _generate(self, cutoff: float, offset: float = 0.0) -> Relaxed:
-        """Solve and let columns in until none is missing, the cut-off is reached, or the rest is infeasible."""
+    def _safe_bound(self, duals: FloatArray, costs: FloatArray | None) -> float:
+        """Return the safe bound that some duals give over all columns, those of the blocks included.
+
+        The columns of a block are at least 0 and sum to one, so the least of ``reduced @ lambda`` is the least entry.
+        """
+        now = replace(
+            self.program,
+            cost=self.cost,
+            lower=self.lower,
+            upper=self.upper,
+            row_lower=self.row_lower,
+            row_upper=self.row_upper,
+        )
+        bound = safe_bound(now, duals, costs)
+        for block in self.blocks:
+            size = float(np.abs(block.matrix).max(initial=0.0)) * float(np.abs(duals[block.rows]).sum())
+            bound += float(self._reduced(block, duals).min()) - _ROUNDING * (size + abs(float(duals[block.one])))
+        return bound
+
+    @staticmethod
+    def _reduced(block: Block, duals: FloatArray) -> FloatArray:
+        return np.asarray(-(block.matrix @ duals[block.rows] + duals[block.one]))
+
+    def _is_empty(self) -> bool:
+        """Whether a ray of the duals proves that no columns at all meet the rows."""
+        found = self.highs.getDualRay()
+        if not found[1] or len(found[2]) != self.program.n_rows:
+            return False
+        return self._safe_bound(np.asarray(found[2], dtype=np.float64), np.zeros(self.n_columns)) > 0.0
+
+    def _generate(self, cutoff: float, deadline: Deadline, costs: FloatArray | None = None) -> Relaxed:
+        """Solve and let columns in until none is missing, the cut-off is reached, or the rest is infeasible.
+
+        `costs` replace those of the program's own columns in the bound.
+        """
+        proven = -np.inf
         while True:
-            if not self._run():
-                return Relaxed(np.inf)
+            feasible = None if deadline.passed else self._run(deadline)
+            if feasible is None:
+                return Relaxed(proven, stopped=True)
+            if not feasible:
+                return Relaxed(np.inf if self._is_empty() else proven)
             solution = self.highs.getSolution()
             duals = np.asarray(solution.row_dual)
-            value = float(self.highs.getInfo().objective_function_value) - offset
-            bound, entered = value, 0
+            entered = 0
+            bound = self._safe_bound(duals, costs)
             for k, block in enumerate(self.blocks):
-                reduced = -(block.matrix @ duals[block.rows] + duals[block.one])
-                least = float(reduced.min())
-                bound += min(least, 0.0)
-                if least < -_PRICED_OUT:
+                reduced = self._reduced(block, duals)
+                if float(reduced.min()) < -_PRICED_OUT:
                     entered += self._enter(k, self._worst(k, reduced))
+            proven = max(proven, bound)
             if bound >= cutoff:
                 return Relaxed(bound)
             if not entered:
@@ -250,8 +302,8 @@ class PricedProgram:
             self.highs.setOptionValue("primal_feasibility_tolerance", tolerance)
             self.highs.setOptionValue("dual_feasibility_tolerance", tolerance)
 
-    def _run(self) -> bool:
-        """Solve once; say whether there is a point.
+    def _run(self, deadline: Deadline) -> bool | None:
+        """Solve once; say whether there is a point, or None when there was no time to tell.
 
         A solve that ends without a verdict is repeated from scratch, then with wider tolerances, and at last with a
         presolve, which often sees at once what the simplex method cannot decide. What an answer breaks by a tolerance is
@@ -267,6 +319,8 @@ class PricedProgram:
         for wider, presolve in ((1.0, "off"), (1.0, "off"), (10.0, "off"), (100.0, "off"), (1.0, "on")):
             self._set_tolerance(wider * _FEASIBILITY)
             self.highs.setOptionValue("presolve", presolve)
+            # its clock runs on from one solve to the next
+            self.highs.setOptionValue("time_limit", self.highs.getRunTime() + deadline.left())
             self.highs.run()
             ended = self.highs.getModelStatus()
             self.highs.setOptionValue("presolve", "off")
@@ -274,6 +328,8 @@ class PricedProgram:
                 return True
             if ended in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
                 return False
+            if deadline.passed:
+                return None
             self.highs.clearSolver()
         raise SolverFailed(
             f"HiGHS ended a linear relaxation of {self.n_columns} columns with {ended}. Scale the features to "

@@ -20,8 +20,8 @@ from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, 
 
 __all__ = ["BACKEND", "Highs", "load", "write_program"]
 
-# Tolerances are HiGHS's own: at 1e-9, with presolve, it has called wrong points optimal (tests/faults). What needs more digits
-# is repaired and confirmed afterwards (see `ifonly.solvers.trusted`).
+# Tolerances are HiGHS's own: at 1e-9, with presolve, it has called wrong points optimal (tests/faults). What needs
+# more digits is repaired and confirmed afterwards (see `ifonly.solvers.trusted`).
 _EMPTY_ROW = 1e-9
 # with a good answer known, the work left is a proof: restarts and heuristics only delay it (docs/what-was-tried.md)
 _PROOF: dict[str, object] = {

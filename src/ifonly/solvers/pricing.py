@@ -9,12 +9,12 @@ node with the least bound.
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ifonly.deadline import Deadline
 from ifonly.mip import FloatArray, MipArrays
 from ifonly.solvers import Backend, Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.columns import Block, PricedProgram, Relaxed, expanded
@@ -105,7 +105,7 @@ class _Tree:
     ) -> None:
         self.may_stop = may_stop
         self.program, self.limits, self.on_incumbent = program, limits, on_incumbent
-        self.deadline = time.perf_counter() + limits.seconds
+        self.deadline = Deadline.after(limits.seconds)
         self.relaxation = PricedProgram(program, blocks)
         self.whole = np.flatnonzero(program.integer).astype(np.int32)
         self.gains = _Gains(len(self.whole))
@@ -133,7 +133,7 @@ class _Tree:
         try:
             while plunge is not None or self.heap:
                 node = heapq.heappop(self.heap) if plunge is None else plunge
-                if time.perf_counter() >= self.deadline or self._worth_rebuilding():
+                if self.deadline.passed or self._worth_rebuilding():
                     self.open_bound = min(self.open_bound, node.bound)
                     break
                 plunge = None if node.bound >= self.cutoff else self._visit(node)
@@ -170,20 +170,23 @@ class _Tree:
         """Bound a node; keep its answer, drop it, or branch: the child to go on with is returned, the other kept."""
         self.nodes += 1
         self.relaxation.set_bounds(self.whole, node.lower, node.upper)
-        found = self.relaxation.solve(self.cutoff)
+        found = self.relaxation.solve(self.cutoff, self.deadline)
         if self.nodes == 1:
             self.root = found.bound
         self.gains.learn(node, found.bound)
         if found.bound >= self.cutoff:
             return None
         if found.values is None:
-            self.open_bound = min(self.open_bound, found.bound)
+            self.open_bound = min(self.open_bound, max(found.bound, node.bound))
             return None
         values = found.values[self.whole]
         off = np.abs(values - np.round(values))
         if len(off) and off.max() > _WHOLE:
             return self._branch(node, self.gains.choose(values, off), values, found.bound)
         if self._settled(np.round(values), found):
+            return None
+        if self.deadline.passed:
+            self.open_bound = min(self.open_bound, found.bound)
             return None
         free = np.flatnonzero(node.lower < node.upper)
         return self._branch(node, int(free[np.argmax(off[free])]), values, found.bound) if free.size else None
@@ -197,7 +200,7 @@ class _Tree:
         values = found.values
         if len(whole):
             self.relaxation.set_bounds(self.whole, whole, whole)
-            exact = self.relaxation.solve()
+            exact = self.relaxation.solve(deadline=self.deadline)
             if exact.values is None:
                 return False
             values = exact.values.copy()

@@ -220,7 +220,7 @@ class _Loop:
         n = self.program.n_columns
         value = np.inf
         for _ in range(_MOST_ROUNDS):
-            exact = repaired(relaxed, values, self._left())
+            exact = repaired(relaxed, values, self._left()).point
             if exact is None:
                 break
             values = exact

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from ifonly.mip import FloatArray, MipArrays
+from ifonly.mip import FloatArray, IntArray, MipArrays
 from ifonly.solvers import Backend, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.linear import solve_linear
 
-__all__ = ["repaired", "solve_trusted"]
+__all__ = ["Repair", "repaired", "solve_trusted"]
 
 _ROUNDS = 40
 _EXACT = 1e-9  # a point that keeps its rows to this is used as it is
@@ -34,23 +34,32 @@ def solve_trusted(
     return _Trial(program, backend, limits, on_incumbent).run()
 
 
-def repaired(program: MipArrays, values: FloatArray, limits: Limits) -> FloatArray | None:
-    """Return the best point with the integers of `values`, exact to the rounding of floats, or None if there is none."""
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A point with given integers, exact to the rounding of floats; or none, which may be proven (`empty`)."""
+
+    point: FloatArray | None = None
+    empty: bool = False
+
+
+def repaired(program: MipArrays, values: FloatArray, limits: Limits) -> Repair:
+    """Return the best point with the integers of `values`."""
     whole = program.integer
     near = np.where(whole, np.round(values), np.clip(values, program.lower, program.upper))
     if program.violation(near) <= _EXACT and not _is_open(program):
-        return near
+        return Repair(near)
     lower, upper = program.lower.copy(), program.upper.copy()
     lower[whole] = upper[whole] = near[whole]
     rest = replace(program, lower=lower, upper=upper, integer=np.zeros_like(whole))
     apart = program.row_upper - program.row_lower > 4.0 * _INSIDE
     room = np.where(apart, _INSIDE, 0.0)
+    answer = Solution(Status.FAILED)
     for inside in (room, np.zeros_like(room)):
         tighter = replace(rest, row_lower=program.row_lower + inside, row_upper=program.row_upper - inside)
         answer = solve_linear(tighter, replace(limits, cutoff=np.inf), exact=True)
         if answer.values is not None:
-            return np.asarray(np.where(whole, near, np.clip(answer.values, program.lower, program.upper)))
-    return None
+            return Repair(np.where(whole, near, np.clip(answer.values, program.lower, program.upper)))
+    return Repair(empty=answer.status is Status.INFEASIBLE)
 
 
 def _is_open(program: MipArrays) -> bool:
@@ -63,7 +72,7 @@ def _continuous(program: MipArrays, limits: Limits) -> Solution:
     answer = solve_linear(program, limits)
     if answer.values is None:
         return answer
-    point = repaired(program, answer.values, limits)
+    point = repaired(program, answer.values, limits).point
     if point is None:
         return answer
     objective = program.objective(point)
@@ -85,6 +94,7 @@ class _Trial:
     def run(self) -> Solution:
         """Return the best point and what two settings say about it."""
         deadline = time.perf_counter() + self.limits.seconds
+        whole = np.flatnonzero(self.program.integer)
         second, bound = False, np.inf
         for _ in range(_ROUNDS):
             left = self.limits.within(deadline - time.perf_counter())
@@ -96,11 +106,14 @@ class _Trial:
             if answer.status not in (Status.OPTIMAL, Status.INFEASIBLE):
                 self._take(answer, left)
                 return self._open(answer, bound)
-            if self._take(answer, left):
+            repair = self._take(answer, left)
+            if repair.point is not None or answer.values is None:
                 if self._is_least():
                     return self._closed()
                 second = True
-            elif not self._rule_out(answer):  # the solver's own point is none: its claim is worth nothing
+            elif repair.empty and answer.values is not None:  # only the tolerances admit the solver's own point
+                self.program = _without(self.program, answer.values, whole)
+            else:
                 break
         return self._open(Solution(Status.FEASIBLE), bound)
 
@@ -110,39 +123,22 @@ class _Trial:
             return self.limits.cutoff
         return self.value - 0.5 * self.limits.gap * abs(self.value)
 
-    def _take(self, answer: Solution, left: Limits) -> bool:
-        """Repair the points of an answer and keep the best; say whether its own best point could be repaired."""
+    def _take(self, answer: Solution, left: Limits) -> Repair:
+        """Repair the points of an answer and keep the best; return what became of its own best point."""
         if answer.values is None:
-            return True
-        point = repaired(self.program, answer.values, left)
-        for _, values in answer.pool[-3:-1] if point is None else ():
-            self._keep(repaired(self.program, values, left))
-        self._keep(point)
+            return Repair()
+        repair = repaired(self.program, answer.values, left)
+        for _, values in answer.pool[-3:-1] if repair.point is None else ():
+            self._keep(repaired(self.program, _padded(values, self.program.n_columns), left).point)
+        self._keep(repair.point)
         self.pool += answer.pool
-        return point is not None
+        return repair
 
     def _is_least(self) -> bool:
         """Whether the best point costs no more than the bounds of the columns alone say."""
         ends = self.program.cost * self.program.lower, self.program.cost * self.program.upper
         least = float(np.where(self.program.cost == 0.0, 0.0, np.minimum(*ends)).sum()) + self.program.offset
         return self.best is not None and self._cutoff() <= least
-
-    def _rule_out(self, answer: Solution) -> bool:
-        """Exclude an assignment of 0/1 columns that only the tolerances admit: some column has to differ."""
-        whole = np.flatnonzero(self.program.integer)
-        binary = (self.program.lower[whole] >= 0.0) & (self.program.upper[whole] <= 1.0)
-        if answer.values is None or not binary.all():
-            return False
-        on = np.round(answer.values[whole]) > 0.5
-        # sum over ones of (1 - z) + sum over zeros of z >= 1
-        row = sparse.csr_matrix((np.where(on, -1.0, 1.0), (np.zeros(len(whole)), whole)), (1, self.program.n_columns))
-        self.program = replace(
-            self.program,
-            matrix=sparse.csr_matrix(sparse.vstack([self.program.matrix, row])),
-            row_lower=np.append(self.program.row_lower, 1.0 - float(on.sum())),
-            row_upper=np.append(self.program.row_upper, np.inf),
-        )
-        return True
 
     def _keep(self, point: FloatArray | None) -> None:
         if point is not None and self.program.objective(point) < self.value:
@@ -166,3 +162,47 @@ class _Trial:
     def _pool(self) -> tuple[tuple[float, FloatArray], ...]:
         assert self.best is not None
         return (*self.pool, (self.value, self.best))
+
+
+def _padded(values: FloatArray, n: int) -> FloatArray:
+    return np.concatenate([values, np.zeros(n - len(values))]) if len(values) < n else values
+
+
+def _without(program: MipArrays, values: FloatArray, whole: IntArray) -> MipArrays:
+    """Return the program without one assignment of some integer columns: one of them has to differ.
+
+    With ``z`` the assignment: ``sum over ones of (1 - v) + sum over zeros of v + sum over others of (below + above) >= 1``,
+    where the 0/1 columns ``below`` and ``above`` of an integer column with ``l <= v <= u`` obey
+
+        v + (u - z + 1) below <= u,        v - (z + 1 - l) above >= l.
+    """
+    z = np.round(values[whole])
+    binary = (program.lower[whole] >= 0.0) & (program.upper[whole] <= 1.0)
+    other, n = whole[~binary], program.n_columns
+    k = len(other)
+    below, above = n + np.arange(k), n + k + np.arange(k)
+    on = z[binary] > 0.5
+    low, high, at = program.lower[other], program.upper[other], z[~binary]
+    rows = np.arange(k)
+    entries = [
+        (np.zeros(len(on), dtype=np.int64), whole[binary], np.where(on, -1.0, 1.0)),
+        (np.zeros(2 * k, dtype=np.int64), np.concatenate([below, above]), np.ones(2 * k)),
+        (1 + rows, other, np.ones(k)),
+        (1 + rows, below, high - at + 1.0),
+        (1 + k + rows, other, np.ones(k)),
+        (1 + k + rows, above, -(at + 1.0 - low)),
+    ]
+    row, column, value = (np.concatenate([e[i] for e in entries]) for i in range(3))
+    block = sparse.csr_matrix((value, (row, column)), shape=(1 + 2 * k, n + 2 * k))
+    wide = sparse.csr_matrix(sparse.hstack([program.matrix, sparse.csr_matrix((program.n_rows, 2 * k))]))
+    return replace(
+        program,
+        cost=np.append(program.cost, np.zeros(2 * k)),
+        lower=np.append(program.lower, np.zeros(2 * k)),
+        upper=np.concatenate([program.upper, at > low, at < high]).astype(np.float64),
+        integer=np.append(program.integer, np.ones(2 * k, dtype=np.bool_)),
+        matrix=sparse.csr_matrix(sparse.vstack([wide, block])),
+        row_lower=np.concatenate([program.row_lower, [1.0 - float(on.sum())], np.full(k, -np.inf), low]),
+        row_upper=np.concatenate([program.row_upper, [np.inf], high, np.full(k, np.inf)]),
+        names=(*program.names, *(f"differs_{i}" for i in range(2 * k))),
+    )
