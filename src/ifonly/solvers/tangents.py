@@ -79,11 +79,16 @@ class _Loop:
                 self.pool.append((self.value, self.best))
                 if self.on_incumbent is not None:
                     self.on_incumbent(self.value, self.bound, self.best)
-            if self.best is not None and self.value - self.bound <= closing_gap(self.value, self.limits.gap):
+            if self.best is not None and self.value - self.bound <= self._closing():
                 return Solution(Status.OPTIMAL, self.best, self.value, self.bound, tuple(self.pool))
             if stopped or answer.status is not Status.OPTIMAL or relaxed.n_rows == rows:
                 return self._stopped(replace(answer, interrupted=answer.interrupted or stopped))
         return self._stopped(Solution(Status.OUT_OF_TIME))
+
+    def _closing(self) -> float:
+        """Return the gap at which to stop: what was asked for, but not less than tangents can resolve."""
+        resolved = _LEAST_CUT * max(1, len(self.program.squares))
+        return max(closing_gap(self.value, self.limits.gap), resolved)
 
     def _exhausted(self) -> Solution:
         """Nothing is left below the cut-off: what was found within it is optimal, what lies above does not count."""
