@@ -24,7 +24,7 @@ from ifonly.errors import (
 from ifonly.events import Finished, OnEvent
 from ifonly.fitted import open_model
 from ifonly.mip import FloatArray
-from ifonly.options import check_count, check_gap, check_seconds, check_workers
+from ifonly.options import FOREVER, check_count, check_gap, check_seconds, check_workers
 from ifonly.problem import Problem, Statement, build
 from ifonly.question import Question
 from ifonly.result import Explanation, Explanations
@@ -140,7 +140,8 @@ class Explainer:
         _check_options(n, time_limit, gap)
         asked = self._ask(row, want, criteria)
         asked.refuse_what_is_there()
-        several = several_answers(replace(asked, deadline=began + time_limit, gap=gap, on_event=on_event), n)
+        deadline = began + min(float(time_limit), FOREVER)
+        several = several_answers(replace(asked, deadline=deadline, gap=gap, on_event=on_event), n)
         explanation = asked.explanation(several, time.perf_counter() - began)
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
