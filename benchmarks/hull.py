@@ -66,7 +66,7 @@ class Record:
     data, rows, factual
         The data set, how many rows span the hull, and which row was asked about.
     status
-        "optimal", "feasible" or the name of the error.
+        That of the explanation ("optimal", ...), or the name of the error.
     seconds, cpu
         Wall time and processor time of the call.
     outside

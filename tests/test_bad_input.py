@@ -34,6 +34,7 @@ from ifonly import (
     Target,
     UnsupportedModel,
 )
+from ifonly.solvers import available_solvers
 
 NOW = questions.FACTUAL
 
@@ -404,6 +405,16 @@ def test_numbers_of_numpy_are_numbers(explainer: Explainer) -> None:
     pd.testing.assert_frame_equal(explainer.explain(NOW, want="good", **options).frame(), plain.frame())
     batch = explainer.explain_all([NOW], want="good", n_jobs=np.int32(1), **options | {"time_limit": np.inf})
     assert batch.status().tolist() == ["optimal"]
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("solver", available_solvers())
+def test_no_time_limit_is_no_slip(solver: str) -> None:
+    X = questions.people()[["age", "income", "debts"]]
+    model = LogisticRegression(max_iter=5000).fit(X, questions.labels(questions.people()))
+    asked = Explainer(model, X, criteria=[Proximity("l2")], solver=solver)
+    row = {"age": 30, "income": 1.5, "debts": 4}
+    assert asked.explain(row, want="good", time_limit=float("inf"))[0].prediction == "good"
 
 
 @pytest.mark.parametrize("ends", [24, "12", ("a", "b"), (1, 2, 3), (float("nan"), 3), None, {1, 2}])

@@ -299,6 +299,59 @@ def test_more_time_is_never_worse_and_bounds_are_true(
     assert bounds[-1] >= optimum - GAP
 
 
+class Interrupted(Tiring):
+    """HiGHS that solves a program to its end, and hears Ctrl-C just then: what it says is true of that program alone."""
+
+    def solve(
+        self,
+        program: MipArrays,
+        limits: Limits,
+        start: FloatArray | None = None,
+        on_incumbent: IncumbentHook | None = None,
+    ) -> Solution:
+        self.solved.append(program.n_columns)
+        answer = HIGHS.solve(program, limits, start, on_incumbent)
+        if len(self.solved) <= self.left:
+            return answer
+        ended = Status.INTERRUPTED if answer.values is None else Status.FEASIBLE
+        return replace(answer, status=ended, interrupted=True)
+
+
+def test_after_an_interruption_bounds_are_true(large: tuple[Statement, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_LARGE", 10**9)
+    asked, optimum = large
+    enough = Tiring(10**6)
+    find(asked, enough, Limits(seconds=120.0))
+    for left in range(len(enough.solved)):
+        found = find(asked, Interrupted(left), Limits(seconds=120.0))
+        assert found.interrupted
+        assert found.u is not None
+        assert found.bound <= optimum + 1e-9
+
+
+def test_after_an_interruption_boxes_that_nobody_looked_at_leave_no_bound(large: tuple[Statement, float]) -> None:
+    asked, _ = large
+    search = engine._Search(asked, asked.box(), HIGHS, Limits(), np.inf, None)
+    search.incumbents.rows()
+    search.interrupted, search.open_bound = True, 0.5 * search.value
+    assert search._found().bound == search.open_bound
+    search.stack = [(asked.box(), -np.inf)]
+    assert search._found().bound == -np.inf
+
+
+def test_ctrl_c_between_two_programs_leaves_no_bound(
+    large: tuple[Statement, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pressed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine._Search, "_parts", pressed)
+    monkeypatch.setattr(engine._Search, "_solve", pressed)
+    found = find(large[0], HIGHS, Limits(seconds=60.0))
+    assert found.interrupted
+    assert found.bound == -np.inf
+
+
 def test_no_time_at_all_still_gives_a_point_and_a_true_bound(large: tuple[Statement, float]) -> None:
     asked, optimum = large
     found = find(asked, HIGHS, Limits(seconds=0.0))

@@ -26,7 +26,7 @@ class Incumbent:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The search ended."""
+    """The search ended; `status` is that of the explanation."""
 
     status: str
     seconds: float

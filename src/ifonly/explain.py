@@ -25,7 +25,7 @@ from ifonly.errors import (
 from ifonly.events import Finished, OnEvent
 from ifonly.fitted import open_model
 from ifonly.mip import FloatArray
-from ifonly.options import check_count, check_gap, check_seconds, check_workers
+from ifonly.options import FOREVER, check_count, check_gap, check_seconds, check_workers
 from ifonly.problem import Problem, Statement, build
 from ifonly.question import Question
 from ifonly.result import Explanation, Explanations
@@ -138,7 +138,7 @@ class Explainer:
             The model refused every repaired answer.
         """
         _check_options(n, time_limit, gap)
-        began, deadline = time.perf_counter(), Deadline.after(time_limit)
+        began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
         asked = self._ask(row, want, criteria)
         asked.refuse_what_is_there()
         several = several_answers(replace(asked, deadline=deadline, gap=gap, on_event=on_event), n)

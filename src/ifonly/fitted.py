@@ -102,8 +102,15 @@ def _check_columns(estimator: Any, frame: pd.DataFrame) -> None:
             + column_diff([str(c) for c in names], list(frame.columns))
             + "\nPass X[model.feature_names_in_]."
         )
-    # A CatBoost model that was saved and loaded says 0 here, but still knows the names of its columns.
-    expected = getattr(estimator, "n_features_in_", None) or len(getattr(estimator, "feature_names_", ()))
+    # CatBoost keeps the names of its columns here, also when a loaded model says that it has no features.
+    own = [str(name) for name in getattr(estimator, "feature_names_", ())]
+    if names is None and own != list(frame.columns) and sorted(own) == sorted(map(str, frame.columns)):
+        raise SchemaError(
+            "The columns of X are not in the order in which the model was fitted:\n"
+            + column_diff(own, list(frame.columns))
+            + "\nPass X[model.feature_names_]."
+        )
+    expected = getattr(estimator, "n_features_in_", None) or len(own)
     if expected and expected != frame.shape[1]:
         raise SchemaError(
             f"The model was fitted on {expected} columns, but X has {frame.shape[1]}. Pass the frame it was trained on, "

@@ -30,6 +30,7 @@ __all__ = ["UNFINISHED", "Answer", "Jump", "Slide", "Unfinished", "cheapest_move
 _MOST_NODES = 4000
 _MOST_LINES = 60
 _DUST = 1e-12
+_ROUNDING = 8.0 * 2.0**-52
 NEVER = Deadline.never()
 
 
@@ -145,6 +146,12 @@ def cheapest_moves(
     return _Search(features, need, len(features) if most is None else most, gap, cutoff, deadline).run()
 
 
+def _largest_gain(feature: Sequence[Jump] | Slide) -> float:
+    if isinstance(feature, Slide):
+        return feature.rate * feature.reach
+    return max((jump.gain for jump in feature), default=0.0)
+
+
 class _Search:
     """One branch and bound."""
 
@@ -160,6 +167,8 @@ class _Search:
         self.features, self.need, self.most = features, need, most
         self.gap, self.deadline = gap, deadline
         self.value = cutoff
+        # Sums of gains are off by a few units in the last place of what they are made of, and by no more.
+        self.dust = _ROUNDING * (abs(need) + sum(_largest_gain(feature) for feature in features))
         self.best: dict[int, float] | None = None
         self.found: list[dict[int, float]] = []
 
@@ -229,7 +238,7 @@ class _Search:
         left = self._pick(table, 0.0)
         assert left is not None
         assert right is not None
-        if right.gain < self.need - _DUST * max(1.0, abs(self.need)):
+        if right.gain < self.need - self.dust:
             return inf, None, price
         if left.gain >= self.need:
             self._offer(left)

@@ -9,7 +9,9 @@ import numpy as np
 
 from ifonly.errors import CriterionError
 
-__all__ = ["check_count", "check_gap", "check_seconds", "check_workers"]
+__all__ = ["FOREVER", "check_count", "check_gap", "check_seconds", "check_workers"]
+
+FOREVER = 1e9  # seconds that stand for no time limit: SCIP refuses infinity
 
 
 def _is_number(value: Any, kind: type[Real | Integral]) -> bool:

@@ -124,12 +124,14 @@ class Question:
         )
 
     def _ruled_out(self, statement: Statement, u: FloatArray) -> Statement | None:
-        """Return the statement without the part around a refused point on which the scores are all the same."""
+        """Return the statement without the part around a refused point on which the scores are the same, if it has one."""
         stored = self.query.schema.stored(u)
-        if statement.form.raw() or not statement.form.features() or bool(self.goal.confirmed(stored[None, :])[0]):
+        if not self._on_grid() or not statement.form.features() or bool(self.goal.confirmed(stored[None, :])[0]):
             return None
         limits = Box.of(self.query.schema, self.query.factual)
         part = plateau(statement.form, limits, stored)
+        for j in statement.form.raw():
+            part.lower[j] = part.upper[j] = stored[self.query.schema.starts[j]]
         rule = Outside("differ from a point that the model refuses", part, limits, statement.form.features())
         return replace(statement, demands=(*statement.demands, rule))
 
@@ -151,6 +153,11 @@ class Question:
             whole = spacing > 0.0 and self._is_multiple(self.explainer.model.read.threshold, spacing)
             return replace(statement, tie=0.5 * spacing if whole and spacing > noise else 0.0)
         return replace(statement, tie=noise)
+
+    def _on_grid(self) -> bool:
+        """Whether the scores take finitely many values because every number the model looks at lies on a grid."""
+        schema = self.query.schema
+        return all(schema.features[j].step is not None for j in self.statement.form.raw())  # type: ignore[union-attr]
 
     @staticmethod
     def _is_multiple(value: float, unit: float) -> bool:

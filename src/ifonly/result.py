@@ -156,7 +156,8 @@ class Explanation(Sequence[Counterfactual]):
 
     * ``"optimal"``: each is proven optimal;
     * ``"within_gap"``: each is proven to be within the `gap` that was asked for, which was larger than 1e-6;
-    * ``"feasible"``: the search stopped early; a bound is known, and each certificate says how far it is away;
+    * ``"feasible"``: the search stopped before the gap that was asked for; a bound is known, and each certificate says how
+      far away it is;
     * ``"no_bound"``: the search stopped early, and nothing is known about the cost of other answers.
 
     With `Diversity("incumbents")`, only the first answer is meant.

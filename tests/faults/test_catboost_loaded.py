@@ -39,3 +39,14 @@ def test_a_loaded_model_still_knows_how_many_columns_it_takes() -> None:
     model, X = fitted()
     with pytest.raises(SchemaError, match="fitted on 2 columns, but X has 3"):
         Explainer(pickle.loads(pickle.dumps(model)), X.assign(h=1.0))
+
+
+def test_columns_in_another_order_are_refused() -> None:
+    """CatBoost finds the columns of a frame by name, but those of an array by position: an answer would be for neither."""
+    model, X = fitted()
+    turned = X[["g", "a"]]
+    assert (model.predict(turned) == model.predict(X)).all()
+    assert (model.predict(turned.to_numpy()) != model.predict(X)).any()
+    for each in (model, pickle.loads(pickle.dumps(model))):
+        with pytest.raises(SchemaError, match=r"(?s)not in the order .*Pass X\[model\.feature_names_\]"):
+            Explainer(each, turned)
