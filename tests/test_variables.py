@@ -12,6 +12,7 @@ from ifonly.mip import Affine, Mip
 from ifonly.schema import Categorical, Integer, Numeric, Ordinal, Schema
 from ifonly.solvers import Limits, Status
 from ifonly.solvers.highs import BACKEND
+from ifonly.solvers.tangents import solve
 from ifonly.variables import Cells, Variables
 
 REAL, WHOLE, CENTS, COLOUR, SIZE = range(5)
@@ -42,7 +43,7 @@ def variables(raw: tuple[int, ...] = (), factual: np.ndarray = FACTUAL, **narrow
 def solved(x: Variables, objective: Affine | None = None) -> np.ndarray | None:
     if objective is not None:
         x.mip.minimise(objective)
-    answer = BACKEND.solve(x.mip.arrays(), Limits())
+    answer = solve(x.mip.arrays(), BACKEND, Limits())
     assert answer.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return answer.values
 

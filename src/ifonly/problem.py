@@ -70,9 +70,12 @@ class Statement:
         return U
 
     def refined(self, u: FloatArray) -> Statement:
-        """Return the statement with forms that are exact at `u`."""
+        """Return the statement with forms that are exact at `u`; itself when they all are."""
         form = self.form.refined(u)
-        demands = tuple(d.refined(u) or d for d in self.demands)
+        finer = [d.refined(u) for d in self.demands]
+        if form is None and all(d is None for d in finer):
+            return self
+        demands = tuple(new or old for new, old in zip(finer, self.demands, strict=True))
         return replace(self, form=self.form if form is None else form, demands=demands)
 
     def box(self) -> Box:

@@ -36,7 +36,7 @@ __all__ = ["Question"]
 
 _WIDENINGS = 6
 _WIDENING = 100.0
-_EXCLUSIONS = 200  # of points that the model refuses, before the margin is widened after all
+_REPAIRS = 200  # forms made finer and points ruled out, before the margin is widened after all
 NEVER = Deadline.never()
 
 
@@ -70,14 +70,15 @@ class Question:
     def one(self, statement: Statement, *, first: bool = True) -> Answer:
         """Return one verified counterfactual.
 
-        A point that the model refuses is ruled out where the scores around it are all the same; elsewhere the margin is
-        widened. What was proven before either still holds for everything that clears the first margin.
+        At a point that the model refuses, forms that are relaxations are made finer; where they are exact, the point is ruled
+        out if the scores around it are all the same, and elsewhere the margin is widened. What was proven before still holds
+        for everything that clears the first margin.
         """
         backend = self.explainer.backend
         statement = self._with_first_margin(statement)
         certified, bound = statement, -np.inf
         u: FloatArray | None = None
-        margins, exclusions = iter(self._wider_margins(statement)), _EXCLUSIONS
+        margins, repairs = iter(self._wider_margins(statement)), _REPAIRS
         while True:
             limits = self._limits()
             found, statement = withstand(statement, self._find, backend, limits, self.deadline)
@@ -104,9 +105,9 @@ class Question:
                     bound,
                 )
             finer = statement.refined(found.u)
-            ruled_out = self._ruled_out(finer, found.u) if exclusions else None
-            if ruled_out is not None:
-                statement, exclusions = ruled_out, exclusions - 1
+            stricter = finer if finer is not statement else self._ruled_out(statement, found.u)
+            if stricter is not None and repairs:
+                statement, repairs = stricter, repairs - 1
                 continue
             margin = next(margins, None)
             if margin is None:

@@ -15,7 +15,7 @@ from ifonly.solvers.bounds import safe_bound
 from ifonly.solvers.highs import BACKEND as HIGHS
 from ifonly.solvers.linear import solve_linear
 from ifonly.solvers.tangents import solve
-from ifonly.solvers.trusted import _without, repaired
+from ifonly.solvers.trusted import repaired, without_assignment
 
 
 def random_program(seed: int, integers: int = 0) -> MipArrays:
@@ -155,4 +155,4 @@ def test_an_assignment_is_excluded_and_no_other(seed: int) -> None:
     for k in range(6):  # again and again without the best that is left
         found = solve(program, HIGHS, Limits())
         assert found.objective == pytest.approx(costs[order[k]])
-        program = _without(program, found.values, columns)
+        program = without_assignment(program, found.values, columns)

@@ -220,6 +220,15 @@ class Trees:
                 return float(values[0] / parts)
         return 0.0
 
+    @cached_property
+    def resolution(self) -> float:
+        """The least absolute score other than 0 that there can be; 0 if it is not known."""
+        if self.n_trees > 1:
+            return self.spacing
+        n = self.nodes
+        values = np.abs(n.value[n.feature < 0] + self.base)
+        return float(values[values > 0.0].min(initial=np.inf)) if bool((values > 0.0).any()) else 0.0
+
     def plateau(self, box: Box, u: FloatArray) -> Box:
         """Return the part of a box in which every tree stays in the leaf it has at `u`."""
         leaves, part = self.leaves, box.copy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,10 +17,10 @@ from ifonly.variables import Variables
 
 __all__ = ["Votes"]
 
-# How far, relative to its range, a score must lie beyond the place where the decision changes. A tie belongs to one
-# side, which needs no distance in principle; it gets one when the model has refused an answer there.
-_DISTANCES = ((1e-8, 0.0), (1e-7, 1e-7), (1e-6, 1e-6), (1e-5, 1e-5), (1e-4, 1e-4))
-_NEAR = 10.0
+# How far, relative to its range, a score must lie from the place where the decision changes. None at first, so that no point
+# is lost; more, and more than solvers can overlook, when the model has refused an answer there.
+_DISTANCES = (0.0, 4e-6, 4e-5, 4e-4)
+_NEAR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,8 @@ class Votes:
     """``v_k = 1`` iff the classifier decides on class ``k``.
 
     For classes ``k, m`` and ``d = s_k - s_m`` within ``[L, U]``: ``d >= L + (e - L) v_k``, where ``e`` is 0 if a tie is
-    ``k``'s and a small distance otherwise. One score against a threshold is the same with two classes.
+    ``k``'s, and otherwise half of the least difference that there can be, where that is known (trees). One score against a
+    threshold is the same with two classes.
 
     Attributes
     ----------
@@ -71,6 +73,11 @@ class Votes:
         eye = np.eye(self.n_outputs)
         return combine(self.read.form, np.array([eye[k] - eye[m] for k, m in self._pairs()]))
 
+    @cached_property
+    def _resolution(self) -> float:
+        """The least difference from a tie that there can be, 0 if it is not known."""
+        return float(getattr(self._gaps(), "resolution", 0.0))
+
     def _pairs(self) -> list[tuple[int, int]]:
         n = self.n_outputs
         return [(k, m) for k in range(n) for m in range(k + 1, n)]
@@ -90,12 +97,12 @@ class Votes:
             columns = mip.columns(n, 0.0, 1.0, integer=True, name="votes")
             votes = [Affine.of(int(c)) for c in columns]
             mip.row(Affine.total(votes), 1.0, 1.0)
-        beyond, at_tie = _DISTANCES[self.level]
         for (k, m), gap, *known in zip(self._pairs(), gaps, low, high, strict=True):
             bounds = mip.bounds(gap)
             a, b = max(known[0], bounds[0]), min(known[1], bounds[1])
             size = max(b - a, 1e-9)
-            room = at_tie * size, beyond * size
+            away = _DISTANCES[self.level] * size
+            room = away, max(away, 0.5 * self._resolution)
             mine, other = room if self._first_wins() else room[::-1]
             mip.row(gap - votes[k] * (mine - a), lower=a)
             mip.row(gap + votes[m] * (b + other), upper=b)
@@ -120,8 +127,9 @@ class Votes:
         form = self.read.form.refined(u)
         gaps = self._gaps()(u[None, :])[0]
         size = max(float(np.abs(gaps).max()), 1.0)
-        near = bool((np.abs(gaps) <= _NEAR * _DISTANCES[self.level][0] * size).any())
-        level = min(self.level + near, len(_DISTANCES) - 1)
+        near = bool((np.abs(gaps) <= max(_NEAR, 10.0 * _DISTANCES[self.level]) * size).any())
+        # Scores that are constant around a point are told apart by ruling the point out, which loses no other.
+        level = min(self.level + near, len(_DISTANCES) - 1) if self.raw() else self.level
         if form is None and level == self.level:
             return None
         read = self.read if form is None else replace(self.read, form=form)

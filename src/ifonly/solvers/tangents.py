@@ -20,7 +20,7 @@ from ifonly.mip import Affine, FloatArray, MipArrays, Square
 from ifonly.scaling import Balanced, balance, row_near_one
 from ifonly.solvers import Backend, Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.linear import solve_linear
-from ifonly.solvers.trusted import repaired, solve_trusted
+from ifonly.solvers.trusted import repaired, solve_trusted, with_fixed_integers, without_assignment
 
 __all__ = ["relaxation", "solve"]
 
@@ -145,6 +145,7 @@ class _Loop:
         return self.limits.within(self.deadline - time.perf_counter())
 
     def _alternate(self) -> Solution:
+        whole = np.flatnonzero(self.program.integer)
         relaxed = _with_epigraphs(self.program)
         relaxed = _add_rows(relaxed, self._opening_tangents(relaxed))
         for _ in range(_MOST_ROUNDS):
@@ -159,13 +160,22 @@ class _Loop:
                 self.bound = min(self.bound, answer.bound)
             if answer.values is None:
                 return self._stopped(answer)
-            rows = relaxed.n_rows
+            rows, known = relaxed.n_rows, self.value
             relaxed = self._settle(relaxed, answer.values)
-            if relaxed.n_rows == rows and not self._is_closed():
-                return self._stopped(answer)
+            if relaxed.n_rows == rows and self.value >= known:  # only the tolerances make it look better
+                if not self._is_beaten(relaxed, answer.values):
+                    return self._stopped(answer)
+                relaxed = without_assignment(relaxed, answer.values, whole)
             if answer.status is not Status.OPTIMAL:
                 return self._stopped(answer)
         return self._stopped(Solution(Status.OUT_OF_TIME))
+
+    def _is_beaten(self, relaxed: MipArrays, values: FloatArray) -> bool:
+        """Whether no point with these integers is better than the best known, by a safe bound."""
+        if not relaxed.integer.any() or Capability.PROVES in self.backend.capabilities:
+            return False
+        rest = solve_linear(with_fixed_integers(relaxed, np.round(values)), replace(self._left(), cutoff=np.inf))
+        return rest.bound >= self.value - self._gap()
 
     def _is_closed(self) -> bool:
         return self.best is not None and self.value - self.bound <= self._gap()
@@ -224,7 +234,7 @@ class _Loop:
             if exact is None:
                 break
             values = exact
-            cuts, worst = self._violated(values[:n], values[n:])
+            cuts, worst = self._violated(values[:n], values[n : n + len(self.program.squares)])
             if worst <= _CONVEX_TOLERANCE:
                 value = min(value, self.program.objective(values[:n]))
                 self._keep(values[:n], value)

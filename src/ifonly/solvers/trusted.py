@@ -18,7 +18,7 @@ from ifonly.mip import FloatArray, IntArray, MipArrays
 from ifonly.solvers import Backend, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.linear import solve_linear
 
-__all__ = ["Repair", "repaired", "solve_trusted"]
+__all__ = ["Repair", "repaired", "solve_trusted", "with_fixed_integers", "without_assignment"]
 
 _ROUNDS = 40
 _EXACT = 1e-9  # a point that keeps its rows to this is used as it is
@@ -48,9 +48,7 @@ def repaired(program: MipArrays, values: FloatArray, limits: Limits) -> Repair:
     near = np.where(whole, np.round(values), np.clip(values, program.lower, program.upper))
     if program.violation(near) <= _EXACT and not _is_open(program):
         return Repair(near)
-    lower, upper = program.lower.copy(), program.upper.copy()
-    lower[whole] = upper[whole] = near[whole]
-    rest = replace(program, lower=lower, upper=upper, integer=np.zeros_like(whole))
+    rest = with_fixed_integers(program, near)
     apart = program.row_upper - program.row_lower > 4.0 * _INSIDE
     room = np.where(apart, _INSIDE, 0.0)
     answer = Solution(Status.FAILED)
@@ -60,6 +58,13 @@ def repaired(program: MipArrays, values: FloatArray, limits: Limits) -> Repair:
         if answer.values is not None:
             return Repair(np.where(whole, near, np.clip(answer.values, program.lower, program.upper)))
     return Repair(empty=answer.status is Status.INFEASIBLE)
+
+
+def with_fixed_integers(program: MipArrays, values: FloatArray) -> MipArrays:
+    """Return the linear program that is left when the integer columns are fixed."""
+    whole = program.integer
+    lower, upper = np.where(whole, values, program.lower), np.where(whole, values, program.upper)
+    return replace(program, lower=lower, upper=upper, integer=np.zeros_like(whole))
 
 
 def _is_open(program: MipArrays) -> bool:
@@ -106,13 +111,15 @@ class _Trial:
             if answer.status not in (Status.OPTIMAL, Status.INFEASIBLE):
                 self._take(answer, left)
                 return self._open(answer, bound)
+            known = self._cutoff()
             repair = self._take(answer, left)
-            if repair.point is not None or answer.values is None:
-                if self._is_least():
-                    return self._closed()
+            if self._is_least():
+                return self._closed()
+            if answer.values is None or self._cutoff() < known:
                 second = True
-            elif repair.empty and answer.values is not None:  # only the tolerances admit the solver's own point
-                self.program = _without(self.program, answer.values, whole)
+            elif repair.empty or self._settled(answer.values, left):
+                # only the tolerances make this assignment look better than the best known
+                self.program = without_assignment(self.program, answer.values, whole)
             else:
                 break
         return self._open(Solution(Status.FEASIBLE), bound)
@@ -133,6 +140,11 @@ class _Trial:
         self._keep(repair.point)
         self.pool += answer.pool
         return repair
+
+    def _settled(self, values: FloatArray, left: Limits) -> bool:
+        """Whether no point with the integers of `values` is better than the best known, by a safe bound."""
+        rest = with_fixed_integers(self.program, np.round(values))
+        return solve_linear(rest, replace(left, cutoff=np.inf)).bound >= self._cutoff()
 
     def _is_least(self) -> bool:
         """Whether the best point costs no more than the bounds of the columns alone say."""
@@ -168,7 +180,7 @@ def _padded(values: FloatArray, n: int) -> FloatArray:
     return np.concatenate([values, np.zeros(n - len(values))]) if len(values) < n else values
 
 
-def _without(program: MipArrays, values: FloatArray, whole: IntArray) -> MipArrays:
+def without_assignment(program: MipArrays, values: FloatArray, whole: IntArray) -> MipArrays:
     """Return the program without one assignment of some integer columns: one of them has to differ.
 
     With ``z`` the assignment: ``sum over ones of (1 - v) + sum over zeros of v + sum over others of (below + above) >= 1``,
