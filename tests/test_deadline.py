@@ -7,13 +7,18 @@ it is less: from the moment at which the limit is over, a search that does not s
 
 from __future__ import annotations
 
+import os
+import pickle
+import resource
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +39,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+import questions
 from ifonly import (
     Actionability,
     Causality,
@@ -41,6 +47,7 @@ from ifonly import (
     Diversity,
     Explainer,
     Explanation,
+    FactualViolatesDemand,
     Implies,
     Infeasible,
     LinearRow,
@@ -48,11 +55,21 @@ from ifonly import (
     OutOfTime,
     Proximity,
     Robustness,
+    SolverFailed,
     Sparsity,
     Target,
+    blame,
 )
+from ifonly.adversary import attack
+from ifonly.blame import explain_infeasibility
+from ifonly.criteria.stays import Stays
 from ifonly.deadline import Deadline
+from ifonly.hull import Ball, Costing, Hull, Slice
 from ifonly.models import Model
+from ifonly.ranges import safe_ranges
+from ifonly.several import answers
+from ifonly.solvers import Capability, Limits, Solution, Status
+from ifonly.solvers.highs import BACKEND as HIGHS
 
 LIMITS = (0.05, 0.5, 2.0)
 NUMBERS = [f"x{i}" for i in range(8)]
@@ -300,6 +317,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
+IMPOSSIBLE = [kind for name, kind in KINDS.items() if "impossible" in name]
 LONG = {
     "a line in l2 by tangents",
     "a forest in linf",
@@ -344,9 +362,10 @@ def test_the_limit_is_for_the_whole_call(name: str, monkeypatch: pytest.MonkeyPa
 def check(kind: Kind, found: Explanation | Infeasible | OutOfTime) -> None:
     """What comes back in time is true as well."""
     if isinstance(found, OutOfTime):
-        assert found.bound < np.inf
+        assert 0.0 <= found.bound < np.inf
         return
     if isinstance(found, Infeasible):
+        assert kind in IMPOSSIBLE
         assert found.conflict
         assert found.minimal == ("not shown to be minimal" not in str(found))
         return
@@ -356,3 +375,194 @@ def check(kind: Kind, found: Explanation | Infeasible | OutOfTime) -> None:
     if isinstance(kind.want, str):
         model = explainer(kind.model, kind.norm, kind.solver).model.estimator
         assert (np.asarray(model.predict(found.frame())) == kind.want).all()
+
+
+# -- what is known is not lost ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Failing:
+    """HiGHS that ends every program without an answer and without a proof."""
+
+    name: str = "failing"
+    label: str = "Failing"
+    capabilities: frozenset[Capability] = HIGHS.capabilities
+
+    def available(self) -> bool:
+        return True
+
+    def version(self) -> str:
+        return "1"
+
+    def solve(self, program: Any, limits: Limits, start: Any = None, on_incumbent: Any = None) -> Solution:
+        del program, limits, start, on_incumbent
+        return Solution(Status.FAILED)
+
+
+def question(kind: Kind, criteria: list[Any], solver: Any = None) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FactualViolatesDemand)
+        asked = explainer(kind.model, kind.norm, "highs")._ask(factual(kind.model), kind.want, criteria)
+    return asked if solver is None else replace(asked, explainer=_with_backend(asked.explainer, solver))
+
+
+def _with_backend(own: Explainer, backend: Any) -> Explainer:
+    other = copy(own)
+    other.backend = backend
+    return other
+
+
+def test_an_answer_outlives_a_solver_that_fails() -> None:
+    asked = question(KINDS["a forest"], [], Failing())
+    answer = asked.one(asked.statement)
+    assert not answer.counterfactual.certificate.proven
+    assert answer.counterfactual.prediction == "yes"
+    assert 0.0 <= answer.counterfactual.certificate.bound <= answer.counterfactual.certificate.objective
+
+
+def test_without_an_answer_a_failing_solver_is_an_error() -> None:
+    asked = question(KINDS["a forest"], [frozen("x0"), Sparsity(at_most=1)], Failing())
+    with pytest.raises(SolverFailed):
+        asked.one(asked.statement)
+
+
+def test_the_first_answer_outlives_the_time_for_a_second() -> None:
+    asked = question(KINDS["three sets of features"], [Diversity("features")])
+    known = asked.one(asked.statement)
+
+    class Late:
+        statement, deadline = asked.statement, Deadline.after(0.0)
+
+        def one(self, statement: Any, *, first: bool = True) -> Any:
+            assert first, "no further search after the deadline"
+            return known
+
+        def another(self, u: Any, answer: Any) -> None:
+            raise AssertionError
+
+    several = answers(Late(), 3)
+    assert several.answers == (known.counterfactual,)
+    assert several.notes == ("only 1 of 3: out of time",)
+
+
+@pytest.mark.parametrize("name", ["a robust forest", "a robust network"])
+def test_a_range_that_there_is_no_time_for_is_the_answers_own_value(name: str) -> None:
+    kind = KINDS[name]
+    asked = question(kind, kind.criteria())
+    X, score = table()
+    u = asked.query.schema.encode(X.iloc[[int(np.argmax(score))]])[0]
+    u = np.where(np.isnan(u), asked.query.factual, u)
+    backend = asked.explainer.backend
+    late = safe_ranges(asked.statement, u, backend, Deadline.after(0.0))
+    ample = safe_ranges(asked.statement, u, backend, Deadline.never())
+    assert late.keys() == ample.keys()
+    assert len(late) >= 5
+    for feature, (low, high) in late.items():
+        value = u[asked.query.schema.starts[asked.query.schema.index(feature)]]
+        assert low == high == pytest.approx(value)
+        assert ample[feature][0] <= value <= ample[feature][1]
+
+
+def test_an_attack_without_time_proves_nothing() -> None:
+    asked = question(KINDS["a robust forest"], [Robustness(radius=0.03)])
+    ball = next(d for d in asked.statement.demands if isinstance(d, Stays) and d.reach.any())
+    found = attack(ball, asked.query.factual, HIGHS, Limits(), Deadline.after(0.0))
+    assert (found.safe, found.point) == (False, None)
+
+
+def clashing() -> Any:
+    """A question that any one of five features would make possible, all of them frozen."""
+    criteria = [Actionability(frozen=["income", "debts", "education", "age", "job", "phone"])]
+    return questions.explainer(criteria=[Proximity("l1")])._ask({**questions.FACTUAL, "income": 4.6}, "good", criteria)
+
+
+def test_blame_without_time_names_a_clash_that_may_not_be_minimal() -> None:
+    asked = clashing()
+    ample = explain_infeasibility(asked.statement, HIGHS, Limits(), Deadline.never())
+    late = explain_infeasibility(asked.statement, HIGHS, Limits(), Deadline.after(0.0))
+    assert ample.minimal
+    assert not late.minimal
+    assert set(ample.conflict) < set(late.conflict) == {d.text for d in asked.statement.demands}
+    assert late.relaxations == ()
+    assert "a clash, not shown to be minimal" in str(late)
+    assert "a clash, not shown to be minimal" not in str(ample)
+    assert pickle.loads(pickle.dumps(late)).minimal is False
+
+
+def test_blame_keeps_the_ways_out_that_were_found_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = clashing()
+    ample = explain_infeasibility(asked.statement, HIGHS, Limits(), Deadline.never())
+    loosen, calls = blame._Court.loosen, [0]
+
+    def tiring(self: Any, demand: Any, others: Any) -> Any:
+        calls[0] += 1
+        court = self if calls[0] == 1 else replace(self, deadline=Deadline.after(0.0))
+        return loosen(court, demand, others)
+
+    monkeypatch.setattr(blame._Court, "loosen", tiring)
+    monkeypatch.setattr(blame, "_together", lambda *_: None)
+    some = explain_infeasibility(asked.statement, HIGHS, Limits(), Deadline.never())
+    assert some.conflict == ample.conflict
+    assert 0 < len(some.relaxations) < len(ample.relaxations)
+    assert some.relaxations[0] == ample.relaxations[0]
+
+
+def test_column_generation_that_is_stopped_keeps_a_true_bound() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(3000, 12))
+    hull = Hull(points, np.arange(12), np.ones(12))
+    far = np.full(12, 4.0)
+    costing = Costing(far, np.ones(12), np.zeros(12), np.zeros(12))
+    ends = np.full(12, -5.0), np.full(12, 5.0)
+    best, _ = Slice(hull, Ball(), costing, *ends).cheapest()
+    stopped = 0
+    for seconds in (0.0, 1e-4, 1e-3, 3e-3, 1e-2):
+        part = Slice(hull, Ball(), costing, *ends)
+        part.deadline = Deadline.after(seconds)
+        bound, x = part.cheapest()
+        assert bound <= best + 1e-6
+        stopped += x is None
+        low, high = part.extent(2.0 * best)
+        assert ((low <= high) & (low >= -5.0) & (high <= 5.0)).all(), "no time is no proof that nothing is there"
+    assert stopped
+
+
+# -- larger data -----------------------------------------------------------------------------------------------------
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["pima_diabetes", "ionosphere"])
+def test_robust_boosting_stops_in_its_proposals(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pd.read_csv(Path(os.environ["IFONLY_DATA"]) / f"{name}.csv")
+    y = data.pop(data.columns[-1])
+    model = GradientBoostingClassifier(n_estimators=100, max_depth=2, random_state=0).fit(data, y)
+    own = Explainer(model, data, y)
+    order = np.argsort(model.predict_proba(data)[:, 1])
+    for place in (0, len(order) // 8, len(order) // 4):
+        with watched(3.0, monkeypatch) as watch, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with suppress(OutOfTime, Infeasible):
+                own.explain(
+                    data.iloc[[int(order[place])]],
+                    want=model.classes_[1],
+                    criteria=[Robustness(radius=0.05)],
+                    time_limit=3.0,
+                )
+        assert watch.late <= slack(3.0), f"{name}, row {order[place]}: {watch}"
+
+
+@pytest.mark.data
+def test_memory_of_one_question_stays_within_its_share() -> None:
+    """A forest of 200 deep trees: with no answer known, its program would have 36 million entries."""
+    data = pd.read_csv(Path(os.environ["IFONLY_DATA"]) / "heloc_train.csv")
+    y = data.pop(data.columns[-1]).astype(int)
+    model = RandomForestClassifier(200, random_state=0).fit(data, y)
+    own = Explainer(model, data, y)
+    surest = int(np.argmin(model.predict_proba(data)[:, 1]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with warnings.catch_warnings(), suppress(OutOfTime):
+        warnings.simplefilter("ignore")
+        own.explain(
+            data.iloc[[surest]],
+            want=Target(1, probability=0.8),
+            criteria=[Sparsity(at_most=4)],
+            time_limit=20.0,
+        )
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown < 1000, f"the process grew by {grown:.0f} MB"
