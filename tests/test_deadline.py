@@ -59,13 +59,16 @@ from ifonly import (
     Sparsity,
     Target,
     blame,
+    engine,
 )
 from ifonly.adversary import attack
+from ifonly.affordable import affordable, expected_entries
 from ifonly.blame import explain_infeasibility
 from ifonly.criteria.stays import Stays
 from ifonly.deadline import Deadline
 from ifonly.hull import Ball, Costing, Hull, Slice
 from ifonly.models import Model
+from ifonly.problem import build
 from ifonly.ranges import safe_ranges
 from ifonly.several import answers
 from ifonly.solvers import Capability, Limits, Solution, Status
@@ -566,3 +569,45 @@ def test_memory_of_one_question_stays_within_its_share() -> None:
         )
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert grown < 1000, f"the process grew by {grown:.0f} MB"
+
+
+# -- the size of a program -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("model", ["forest", "big forest", "boosting", "bins", "values", "calibrated", "votes"])
+def test_the_size_of_a_program_is_told_before_it_is_built(model: str) -> None:
+    want = Target(at_least=1.2) if model == "values" else "yes"
+    statement = question(Kind(model, want=want), []).statement
+    expected = expected_entries(statement, statement.box())
+    written = build(statement).mip.arrays().matrix.nnz
+    assert 0.4 * written <= expected <= 2.5 * written
+    assert affordable(statement, statement.box(), Deadline.never())
+    assert not affordable(statement, statement.box(), Deadline.after(0.0))
+
+
+def test_copies_of_a_model_count() -> None:
+    plain, robust = (question(KINDS["a robust forest"], some).statement for some in ([], [Robustness(radius=0.03)]))
+    ball = next(d for d in robust.demands if isinstance(d, Stays) and d.reach.any())
+    shift = np.where(ball.reach > 0, ball.reach, 0.0)
+    more = replace(robust, demands=tuple(d.stricter(shift) if d is ball else d for d in robust.demands))  # type: ignore[attr-defined]
+    one, two = expected_entries(plain, plain.box()), expected_entries(more, more.box())
+    assert expected_entries(robust, robust.box()) == one
+    assert two == pytest.approx(2.0 * one)
+
+
+def test_a_program_that_is_too_large_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a program the cells are searched to the end, with the same answer and the same proof."""
+    asked = question(KINDS["a forest"], [Sparsity(at_most=2)])
+    solved = asked.one(asked.statement).counterfactual.certificate
+    monkeypatch.setattr(engine, "affordable", lambda *_: False)
+    searched = asked.one(asked.statement).counterfactual.certificate
+    assert solved.proven
+    assert searched.proven
+    assert searched.objective == pytest.approx(solved.objective, abs=1e-6)
+
+
+def test_a_program_that_is_too_large_and_needed_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "affordable", lambda *_: False)
+    kind = KINDS["a network"]
+    asked = question(kind, [])
+    answer = asked.one(asked.statement)
+    assert not answer.counterfactual.certificate.proven
+    assert answer.counterfactual.prediction == "yes"
