@@ -2,8 +2,8 @@
 
 A forest's program has a row per tree and threshold that holds all leaves of the tree on one side of it. So its entries
 grow with the square of the leaves of a tree: ``sum_t L_t^2``, of which 0.19 to 0.42 were counted on forests of 10 to 200
-trees of depth 5 to unlimited; trees of depth 3 had some seven entries per leaf beyond that. An entry takes some 130 bytes while it is put together and solved, and half a microsecond
-until the solver looks at the clock for the first time.
+trees of depth 5 to unlimited; trees of depth 3 had some seven entries per leaf beyond that. An entry takes some 130 bytes
+while it is put together and solved, and half a microsecond until the solver looks at the clock for the first time.
 """
 
 from __future__ import annotations
