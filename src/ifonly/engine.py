@@ -92,7 +92,13 @@ def _over_branches(
             break
         others = tuple(branch.demand if d is demand else d for d in statement.demands)
         part = replace(statement, demands=others)
-        found = _find_in(part, branch.box, backend, replace(limits, cutoff=value), deadline, on_event)
+        try:
+            found = _find_in(part, branch.box, backend, replace(limits, cutoff=value), deadline, on_event)
+        except SolverFailed:
+            if best.u is None:
+                raise
+            open_bound = min(open_bound, branch.bound)  # what was found before is not lost
+            continue
         # The bounds of alternatives are linear programs, even where all that is left of one needs no solver.
         found = replace(found, solver=backend.label if found.solver == _NO_SOLVER else found.solver)
         if found.status not in (Status.OPTIMAL, Status.INFEASIBLE):
@@ -105,7 +111,7 @@ def _over_branches(
             best = found
         if found.interrupted:
             return replace(best, interrupted=True, bound=min(best.bound, open_bound, branch.bound))
-    if np.isfinite(open_bound):
+    if open_bound < np.inf:
         status = Status.FEASIBLE if best.u is not None else Status.OUT_OF_TIME
         return replace(best, status=status, bound=min(best.bound, open_bound))
     return best
@@ -180,6 +186,10 @@ class _Search:
             self._explore()
         except KeyboardInterrupt:  # outside of the solver: what is known so far still counts
             self.interrupted, self.open_bound = True, -np.inf  # nobody knows what the box at hand would have cost
+        except SolverFailed:
+            if self.incumbents.best is None:
+                raise
+            self.open_bound = min(self.open_bound, float(self.reducer.forced(self.box).sum()))
         return self._found()
 
     def _explore(self) -> None:
@@ -247,14 +257,14 @@ class _Search:
 
     def _found(self) -> Found:
         known = self.incumbents.best
-        unfinished = np.isfinite(self.open_bound) or self.interrupted
+        unfinished = self.open_bound < np.inf or self.interrupted
         if known is None or known.cost > self.limits.cutoff:
             if not unfinished:
                 return Found(Status.INFEASIBLE, bound=np.inf, solver=self.solver)
             status = Status.INTERRUPTED if self.interrupted else Status.OUT_OF_TIME
             return Found(status, bound=self.open_bound, interrupted=self.interrupted)
         proven = min(self.open_bound, self.closed_bound, self.budget)
-        nothing = self.interrupted and (bool(self.stack) or not np.isfinite(self.open_bound))  # unseen boxes are left
+        nothing = self.interrupted and (bool(self.stack) or self.open_bound == np.inf)  # unseen boxes are left
         bound = -np.inf if nothing else min(proven, known.cost)
         status = Status.FEASIBLE if unfinished else Status.OPTIMAL
         return Found(status, known.u, bound, (*self.pool, known.u), self.interrupted, self.solver)

@@ -27,6 +27,7 @@ _DUST = 1e-9
 _TIE = 1e-12
 NEVER = Deadline.never()
 _MOST_PAIRS = 10_000_000  # pairs of values of two features that are worth looking at for one box
+_PAIRS_AT_ONCE = 1_000_000  # of them in one table: some 50 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,12 +289,18 @@ class Incumbents:
         if not second.size or first.size * second.size > self.pairs_left:
             return None
         self.pairs_left -= first.size * second.size
-        total = cost[first][:, None] + cost[second][None, :]
-        valid = _reached(scan.pair(i, j, position[first], position[second])) & (total < below)
-        if not valid.any():
-            return None
-        k, m = np.unravel_index(int(np.where(valid, total, np.inf).argmin()), total.shape)
-        return float(total[k, m]), int(first[k]), int(second[m])
+        best: tuple[float, int, int] | None = None
+        size = max(1, _PAIRS_AT_ONCE // second.size)
+        for some in (first[k : k + size] for k in range(0, first.size, size)):
+            if self.deadline.passed:
+                break
+            total = cost[some][:, None] + cost[second][None, :]
+            valid = _reached(scan.pair(i, j, position[some], position[second])) & (total < below)
+            if valid.any():
+                k, m = np.unravel_index(int(np.where(valid, total, np.inf).argmin()), total.shape)
+                below = float(total[k, m])
+                best = below, int(some[k]), int(second[m])
+        return best
 
 
 def _reached(gaps: FloatArray) -> npt.NDArray[np.bool_]:

@@ -78,7 +78,7 @@ class InCloud(InHull):
         for k, hull in enumerate(self.hulls):
             demand = InHull(self.text, (hull,), self.ball, shape.U[shape.cluster == k])
             bound, _ = demand.slice(statement, box, deadline).cheapest()
-            out.append(Branch(bound + least_for_levels(statement, box), box, demand))
+            out.append(Branch(max(bound, 0.0) + least_for_levels(statement, box), box, demand))
         return sorted(out, key=lambda branch: branch.bound)
 
 
