@@ -321,5 +321,18 @@ def _tags(q: Question) -> dict[str, str]:
         "diversity": "" if q.diversity is None else q.diversity.how + (" nested" if q.diversity.nested else ""),
         "units": "|".join(units),
         "columns": "|".join(sorted({c.kind for c in q.data.columns})),
-        "special": "|".join((["missing"] if q.factual.isna().any(axis=None) else []) + (["outlier"] if q.data.words else [])),
-    }  # fmt: skip
+        "special": "|".join(_special(q)),
+    }
+
+
+def _special(q: Question) -> list[str]:
+    """Return what makes the numbers of a question hard to handle."""
+    numeric = [c for c in q.data.columns if c.numeric]
+    said = {
+        "missing": bool(q.factual.isna().any(axis=None)),
+        "outlier": bool(q.data.words),
+        "far unit": any(not -3 <= c.unit <= 3 for c in numeric),
+        "offset": any(c.kind == "whole" and abs(c.low) > 1e6 for c in numeric),
+        "outside": not bool(q.exists.all()),
+    }
+    return [name for name, here in said.items() if here] or ["nothing"]

@@ -67,7 +67,7 @@ def lines(results: Sequence[Result], seconds: float) -> list[str]:
 def told(r: Result) -> str:
     """Return one question that went wrong in one line."""
     what = "; ".join(f"{f['kind']}: {f['text']}" for f in r.faults)
-    who = " ".join(r.tags.get(k, "") for k in ("family", "kind", "norm", "solver"))
+    who = " ".join(r.tags.get(k, "") for k in ("family", "kind", "norm", "solver", "special"))
     return f"{'FAILED' if r.verdict == 'failed' else 'WRONG'} --replay {r.name}  [{who}]  {what[:400]}"
 
 

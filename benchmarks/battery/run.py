@@ -181,7 +181,8 @@ def _compare_units(seed: int, index: int, q: Question, result: Result, make: Cal
         np.array_equal(a, b) for a, b in zip(here.wanted, there.wanted, strict=True)
     )
     names = {d.kind for d in q.demands}
-    if not alike or names != {d.kind for d in twin.demands} or not np.array_equal(q.exists, twin.exists):
+    bent = q.partial and any(word in " ".join(q.world.words) for word in ("arcsinh", "PowerTransformer"))
+    if bent or not alike or names != {d.kind for d in twin.demands} or not np.array_equal(q.exists, twin.exists):
         return
     second = _asked(seed, index, twin, make)
     for fault in second.faults:
