@@ -124,7 +124,8 @@ class Judge:
     def _closer(self, claim: float, margin: float, extra: Sequence[Own]) -> list[Fault]:
         """Look for something cheaper between the rows of the grid, where a column is continuous."""
         q, oracle = self.q, self.q.world.oracle
-        if q.slow or any(d.kind.startswith("robust") for d in q.demands):
+        nested = q.diversity is not None and q.diversity.nested  # how little still is a change has no least value
+        if q.slow or nested or any(d.kind.startswith("robust") for d in q.demands):
             return []
         mask = q.exists & self.wanted[1]
         for own in (*q.demands, *extra):

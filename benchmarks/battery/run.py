@@ -122,9 +122,8 @@ def _read_back(q: Question, answer: Explanation) -> list[Fault]:
     forms = {"json": Explanation.from_json(answer.to_json()).frame()}
     text = frame.to_csv(index=False)
     types = {c: d for c, d in q.world.data.X.dtypes.items() if not frame[c].isna().any() or d.kind == "f"}
-    forms["csv"] = pd.read_csv(
-        io.StringIO(text), dtype=types, float_precision="round_trip", keep_default_na=True, na_values=[""]
-    )  # type: ignore[call-overload]
+    exact = {} if int(pd.__version__.split(".")[0]) >= 3 else {"float_precision": "round_trip"}
+    forms["csv"] = pd.read_csv(io.StringIO(text), dtype=types, **exact)
     try:
         store = io.BytesIO()
         frame.to_parquet(store, engine="pyarrow")
