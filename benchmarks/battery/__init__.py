@@ -1,0 +1,1 @@
+"""The battery: random questions in small worlds, each judged by enumeration that shares no code with the library."""

@@ -1,0 +1,347 @@
+"""Every family of models that has a reader: small ones, fitted on a small world, with random preprocessing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn import ensemble, linear_model, neural_network, svm, tree
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+    TargetEncoder,
+)
+
+from benchmarks.battery.worlds import Data
+
+__all__ = ["FAMILIES", "Family", "fit"]
+
+Rng = np.random.Generator
+Make = Callable[[Rng, int], Any]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of model: how to make one, what it can be asked, and how it meets numbers.
+
+    Attributes
+    ----------
+    make
+        From a generator and the number of classes (0: a regression) to an unfitted estimator.
+    classes
+        The numbers of classes it takes; 0 stands for a regression.
+    steps
+        Whether its scores take finitely many values, so that ties are exact.
+    missing
+        Whether it takes missing numbers by itself.
+    share
+        How often it is drawn.
+    """
+
+    name: str
+    make: Make
+    classes: tuple[int, ...] = (2, 3)
+    steps: bool = False
+    missing: bool = False
+    share: float = 1.0
+
+
+def _seed(rng: Rng) -> int:
+    return int(rng.integers(1 << 30))
+
+
+def _either(rng: Rng, *options: Any) -> Any:
+    return options[int(rng.integers(len(options)))]
+
+
+# -- linear ------------------------------------------------------------------------------------------------------------
+def _logistic(rng: Rng, k: int) -> Any:
+    del k
+    return linear_model.LogisticRegression(C=float(_either(rng, 0.3, 1.0, 10.0)), max_iter=2000)
+
+
+def _linear_classifier(rng: Rng, k: int) -> Any:
+    makers: list[Callable[[], Any]] = [
+        lambda: svm.LinearSVC(dual=False),
+        linear_model.RidgeClassifier,
+        lambda: linear_model.SGDClassifier(loss=_either(rng, "log_loss", "hinge"), random_state=_seed(rng)),
+        lambda: linear_model.Perceptron(random_state=_seed(rng)),
+        LinearDiscriminantAnalysis,
+        lambda: OneVsRestClassifier(linear_model.LogisticRegression(max_iter=2000)),
+    ]
+    if k == 2:
+        makers.append(lambda: svm.SVC(kernel="linear"))
+    return _either(rng, *makers)()
+
+
+def _linear_regressor(rng: Rng, k: int) -> Any:
+    del k
+    makers: list[Callable[[], Any]] = [
+        linear_model.LinearRegression,
+        linear_model.Ridge,
+        lambda: linear_model.Lasso(alpha=0.02),
+        lambda: linear_model.ElasticNet(alpha=0.02),
+        linear_model.BayesianRidge,
+        linear_model.HuberRegressor,
+        lambda: svm.SVR(kernel="linear"),
+        lambda: linear_model.QuantileRegressor(alpha=0.01),
+    ]
+    return _either(rng, *makers)()
+
+
+# -- trees -------------------------------------------------------------------------------------------------------------
+def _tree(rng: Rng, k: int) -> Any:
+    kinds = (
+        (tree.DecisionTreeClassifier, tree.ExtraTreeClassifier)
+        if k
+        else (tree.DecisionTreeRegressor, tree.ExtraTreeRegressor)
+    )
+    return _either(rng, *kinds)(
+        max_depth=int(rng.integers(2, 7)), min_samples_leaf=int(rng.integers(1, 5)), random_state=_seed(rng)
+    )
+
+
+def _forest(rng: Rng, k: int) -> Any:
+    kinds = (
+        (ensemble.RandomForestClassifier, ensemble.ExtraTreesClassifier)
+        if k
+        else (ensemble.RandomForestRegressor, ensemble.ExtraTreesRegressor)
+    )
+    trees, depth = int(rng.choice([2, 3, 4, 6, 8])), _either(rng, 2, 3, 5, None)
+    return _either(rng, *kinds)(trees, max_depth=depth, max_features=_either(rng, 1, None), random_state=_seed(rng))
+
+
+def _boosting(rng: Rng, k: int) -> Any:
+    kind = ensemble.GradientBoostingClassifier if k else ensemble.GradientBoostingRegressor
+    return kind(n_estimators=int(rng.integers(2, 9)), max_depth=int(rng.integers(1, 4)), random_state=_seed(rng))
+
+
+def _hist(rng: Rng, k: int) -> Any:
+    kind = ensemble.HistGradientBoostingClassifier if k else ensemble.HistGradientBoostingRegressor
+    return kind(
+        max_iter=int(rng.integers(2, 7)),
+        max_leaf_nodes=5,
+        min_samples_leaf=3,
+        early_stopping=False,
+        random_state=_seed(rng),
+    )
+
+
+def _adaboost(rng: Rng, k: int) -> Any:
+    depth, n = int(rng.integers(1, 3)), int(rng.integers(2, 7))
+    if k:
+        return ensemble.AdaBoostClassifier(
+            tree.DecisionTreeClassifier(max_depth=depth), n_estimators=n, random_state=_seed(rng)
+        )
+    return ensemble.AdaBoostRegressor(
+        tree.DecisionTreeRegressor(max_depth=depth), n_estimators=n, random_state=_seed(rng)
+    )
+
+
+def _bagging(rng: Rng, k: int) -> Any:
+    n = int(rng.choice([2, 4, 5]))
+    if k:
+        return ensemble.BaggingClassifier(
+            tree.DecisionTreeClassifier(max_depth=3), n_estimators=n, random_state=_seed(rng)
+        )
+    return ensemble.BaggingRegressor(tree.DecisionTreeRegressor(max_depth=3), n_estimators=n, random_state=_seed(rng))
+
+
+# -- networks ----------------------------------------------------------------------------------------------------------
+def _network(rng: Rng, k: int) -> Any:
+    layers = _either(rng, (4,), (6,), (4, 3), (5, 4))
+    kind = neural_network.MLPClassifier if k else neural_network.MLPRegressor
+    return kind(
+        hidden_layer_sizes=layers,
+        solver="lbfgs",
+        alpha=0.05,
+        max_iter=int(rng.integers(30, 90)),
+        random_state=_seed(rng),
+    )
+
+
+# -- made of others ----------------------------------------------------------------------------------------------------
+def _members(rng: Rng, k: int) -> list[tuple[str, Any]]:
+    pool = [_logistic, _tree, _boosting, _forest] if k else [_linear_regressor, _tree, _boosting, _forest]
+    chosen = rng.permutation(len(pool))[: int(rng.integers(2, 4))]
+    return [(f"m{i}", pool[int(j)](rng, k)) for i, j in enumerate(chosen)]
+
+
+def _voting(rng: Rng, k: int) -> Any:
+    members = _members(rng, k)
+    if not k:
+        return ensemble.VotingRegressor(members)
+    weights = _either(rng, None, [1.0, 2.0, 1.0][: len(members)])
+    return ensemble.VotingClassifier(members, voting=_either(rng, "hard", "soft"), weights=weights)
+
+
+def _stacking(rng: Rng, k: int) -> Any:
+    if not k:
+        return ensemble.StackingRegressor(_members(rng, 0), final_estimator=linear_model.Ridge(), cv=3)
+    return ensemble.StackingClassifier(_members(rng, k), final_estimator=linear_model.LogisticRegression(), cv=3)
+
+
+def _calibrated(rng: Rng, k: int) -> Any:
+    base = _either(rng, _logistic, _forest, _tree)(rng, k)
+    return CalibratedClassifierCV(
+        base, method=_either(rng, "sigmoid", "isotonic"), ensemble=bool(rng.random() < 0.4), cv=3
+    )
+
+
+def _threshold(rng: Rng, k: int) -> Any:
+    base = _either(rng, _logistic, _forest, _boosting)(rng, k)
+    if rng.random() < 0.3:
+        return TunedThresholdClassifierCV(base, cv=3)
+    return FixedThresholdClassifier(base, threshold=float(_either(rng, 0.25, 0.5, 0.6)))
+
+
+def _searched(rng: Rng, k: int) -> Any:
+    return GridSearchCV(_tree(rng, k), {"max_depth": [2, 3]}, cv=3)
+
+
+def _transformed(rng: Rng, k: int) -> Any:
+    base = _either(rng, _linear_regressor, _tree, _boosting)(rng, k)
+    return TransformedTargetRegressor(base, transformer=_either(rng, StandardScaler(), MinMaxScaler()))
+
+
+# -- boosters of others, and other frameworks' networks -----------------------------------------------------------------
+def _xgboost(rng: Rng, k: int) -> Any:
+    import xgboost  # noqa: PLC0415 - an optional framework
+
+    options = {
+        "n_estimators": int(rng.integers(2, 6)),
+        "max_depth": int(rng.integers(1, 4)),
+        "n_jobs": 1,
+        "random_state": _seed(rng),
+    }
+    if rng.random() < 0.2:
+        return (xgboost.XGBRFClassifier if k else xgboost.XGBRFRegressor)(**options)
+    return (xgboost.XGBClassifier if k else xgboost.XGBRegressor)(**options)
+
+
+def _lightgbm(rng: Rng, k: int) -> Any:
+    import lightgbm  # noqa: PLC0415 - an optional framework
+
+    options = {"n_estimators": int(rng.integers(2, 6)), "num_leaves": 5, "min_child_samples": 3, "min_data_in_bin": 1}
+    options |= {"n_jobs": 1, "verbose": -1, "random_state": _seed(rng)}
+    return (lightgbm.LGBMClassifier if k else lightgbm.LGBMRegressor)(**options)
+
+
+def _catboost(rng: Rng, k: int) -> Any:
+    import catboost  # noqa: PLC0415 - an optional framework
+
+    options = {"iterations": int(rng.integers(2, 6)), "depth": int(rng.integers(1, 4)), "verbose": 0}
+    options |= {"allow_writing_files": False, "thread_count": 1, "random_seed": _seed(rng)}
+    return (catboost.CatBoostClassifier if k else catboost.CatBoostRegressor)(**options)
+
+
+FAMILIES: dict[str, Family] = {
+    f.name: f
+    for f in (
+        Family("logistic", _logistic, share=2.0),
+        Family("linear classifier", _linear_classifier, share=2.0),
+        Family("linear regression", _linear_regressor, (0,), share=1.5),
+        Family("tree", _tree, (0, 2, 3), steps=True, missing=True, share=2.0),
+        Family("forest", _forest, (0, 2, 3), steps=True, missing=True, share=4.0),
+        Family("gradient boosting", _boosting, (0, 2, 3), steps=True, share=2.5),
+        Family("hist boosting", _hist, (0, 2, 3), steps=True, missing=True, share=2.0),
+        Family("AdaBoost", _adaboost, (0, 2, 3), steps=True, share=1.5),
+        Family("bagging", _bagging, (0, 2, 3), steps=True, missing=True),
+        Family("network", _network, (0, 2, 3), share=3.0),
+        Family("voting", _voting, (0, 2, 3), share=1.5),
+        Family("stacking", _stacking, (0, 2, 3), share=0.7),
+        Family("calibrated", _calibrated, (2, 3), share=1.0),
+        Family("threshold", _threshold, (2,), share=1.0),
+        Family("search", _searched, (0, 2, 3), steps=True, share=0.4),
+        Family("transformed target", _transformed, (0,), share=0.7),
+        Family("xgboost", _xgboost, (0, 2, 3), steps=True, missing=True, share=1.0),
+        Family("lightgbm", _lightgbm, (0, 2, 3), steps=True, missing=True, share=1.0),
+        Family("catboost", _catboost, (0, 2, 3), steps=True, share=0.5),
+    )
+}
+
+
+# -- preprocessing -----------------------------------------------------------------------------------------------------
+def _scaler(rng: Rng, family: Family) -> Any:
+    trees = family.steps
+    options: list[Any] = [StandardScaler(), MinMaxScaler(), RobustScaler(), MaxAbsScaler()]
+    if trees:
+        options += ["passthrough"] * 6
+        options += [PowerTransformer(), QuantileTransformer(n_quantiles=10), FunctionTransformer(np.arcsinh)]
+        options += [KBinsDiscretizer(4, encode="ordinal", quantile_method="averaged_inverted_cdf")]
+    else:
+        options += [
+            StandardScaler(),
+            StandardScaler(),
+            "passthrough",
+            KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf"),
+        ]
+    return options[int(rng.integers(len(options)))]
+
+
+def fit(family: Family, rng: Rng, data: Data, k: int) -> tuple[Any, Any, list[str]]:
+    """Return a fitted model, its training outcomes, and words for both."""
+    latent = data.latent
+    if not k:
+        y: Any = np.round(latent, 3) if rng.random() < 0.5 else latent * 10.0 ** float(rng.choice([0, 3, -3]))
+    else:
+        names = _either(rng, ["no", "yes"], ["a", "b"], [0, 1]) if k == 2 else _either(rng, ["a", "b", "c"], [0, 1, 2])
+        if family.name == "xgboost":
+            names = list(range(k))
+        ends = np.quantile(latent, np.linspace(0, 1, k + 1)[1:-1] + rng.uniform(-0.1, 0.1))
+        y = np.array(names)[np.searchsorted(ends, latent)]
+    scaler = _scaler(rng, family)
+    needs = bool(data.gaps) and not (family.missing and scaler == "passthrough")
+    if needs:
+        fill = SimpleImputer(strategy=_either(rng, "mean", "median"), add_indicator=bool(rng.random() < 0.3))
+        scaler = fill if scaler == "passthrough" else make_pipeline(fill, scaler)
+    encoder = _either(
+        rng,
+        OneHotEncoder(sparse_output=False),
+        OneHotEncoder(drop="if_binary", sparse_output=False),
+        OneHotEncoder(sparse_output=False),
+    )
+    if family.steps and rng.random() < 0.4:
+        encoder = OrdinalEncoder()
+    elif rng.random() < 0.05 and k != 3:
+        encoder = TargetEncoder(cv=3, random_state=0)
+    text = [c.name for c in data.columns if c.kind in ("category", "order")]
+    flags = [c.name for c in data.columns if c.kind == "flag"]
+    parts: list[tuple[str, Any, list[str]]] = [("numbers", scaler, data.numbers)]
+    if flags:
+        parts.append(("flags", "passthrough", flags))
+    if text:
+        parts.append(("text", encoder, text))
+    last = family.make(rng, k)
+    if scaler == "passthrough" and not text and rng.random() < 0.5:
+        model = last
+    else:
+        model = Pipeline([("columns", ColumnTransformer(parts)), ("model", last)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(data.X, y)
+    words = [f"{type(last).__name__} {_short(last)}", f"numbers by {_short(scaler)}"]
+    return model, pd.Series(y), words
+
+
+def _short(thing: Any) -> str:
+    return " ".join(str(thing).split())[:160]

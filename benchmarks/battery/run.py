@@ -1,0 +1,225 @@
+"""Asking: put a question to the library, take the time, judge what comes back, and write it down and read it again."""
+
+from __future__ import annotations
+
+import io
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.battery.ask import BLOCK, Question, Unfit, World, draw_question, draw_world
+from benchmarks.battery.judge import Fault, Judge
+from ifonly import Explainer, Explanation, Infeasible
+from ifonly.errors import CriterionError, OutOfTime, SolverFailed, SolverMissing, UnsupportedModel
+
+__all__ = ["Result", "ask", "run_block", "run_one"]
+
+_PATIENCE = 6.0  # times the limit: then the question is stopped, and counts as failed
+
+
+@dataclass
+class Result:
+    """What became of one question."""
+
+    seed: int
+    index: int
+    verdict: str
+    tags: dict[str, str] = field(default_factory=dict)
+    faults: list[dict[str, str]] = field(default_factory=list)
+    seconds: float = 0.0
+    processor: float = 0.0
+    limit: float = 0.0
+    note: str = ""
+    answer: Any = None
+
+    @property
+    def name(self) -> str:
+        """How to ask it again."""
+        return f"{self.seed}:{self.index}"
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain values, without the answer itself."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "answer"}
+
+    @property
+    def late(self) -> bool:
+        """Whether the call took more than a tenth, or 50 ms, beyond its limit."""
+        return _late(self.seconds, self.limit)
+
+    @property
+    def late_by_processor(self) -> bool:
+        """The same in processor time, which other people's work on the machine does not touch."""
+        return _late(self.processor, self.limit)
+
+
+def _late(seconds: float, limit: float) -> bool:
+    return limit > 0 and seconds > limit + max(0.1 * limit, 0.05)
+
+
+class _Hung(BaseException):
+    """A question that does not come back."""
+
+
+def _stop(signum: int, frame: FrameType | None) -> None:
+    del signum, frame
+    raise _Hung
+
+
+def explainer_for(q: Question) -> Explainer:
+    """Return an explainer of the question's world."""
+    y = q.world.y if q.with_y else None
+    return Explainer(q.world.model, q.world.data.X, y, schema=q.world.schema, criteria=(), solver=q.solver)
+
+
+def ask(q: Question, make: Callable[[Question], Any] = explainer_for) -> tuple[Any, float, float]:
+    """Put a question; return the answer or the exception, wall seconds and processor seconds of the call."""
+    began, worked = time.perf_counter(), time.process_time()
+    try:
+        explainer = make(q)
+        began, worked = time.perf_counter(), time.process_time()
+        answer = explainer.explain(q.factual, want=q.target, n=q.n, criteria=q.criteria, time_limit=q.limit)
+    except Exception as error:  # noqa: BLE001 - whatever comes is judged
+        answer = error
+    return answer, time.perf_counter() - began, time.process_time() - worked
+
+
+def judged(q: Question, answer: Any) -> tuple[str, list[Fault], str]:
+    """Return the verdict, the faults and a note."""
+    judge = Judge(q)
+    if isinstance(answer, Explanation):
+        faults = judge.explanation(answer) + _read_back(q, answer)
+        return "answered" if answer.status == "optimal" else "unproven", faults, ""
+    if isinstance(answer, Infeasible):
+        return "impossible", judge.infeasible(answer), ""
+    if isinstance(answer, OutOfTime):
+        low = judge.cheaper(answer.bound) if not q.ball and np.isfinite(answer.bound) else None
+        faults = (
+            [] if low is None else [Fault("false bound", f"bound {answer.bound}, but {judge.cost[low]} is possible")]
+        )
+        return "out of time", faults, ""
+    small = isinstance(answer, SolverFailed) and "size-limited license" in str(answer)
+    if small or isinstance(answer, (CriterionError, UnsupportedModel, SolverMissing)):
+        note = f"{type(answer).__name__}: {str(answer)[:150]}"
+        if "already there" in str(answer):
+            return "refused", [Fault("not there", str(answer)[:200])], note
+        return "refused", [], note
+    trace = traceback.extract_tb(answer.__traceback__)[-1]
+    where = f"{trace.filename.rsplit('/', 1)[-1]}:{trace.lineno}"
+    return "failed", [Fault(f"failed {type(answer).__name__}", f"{where}: {str(answer)[:300]}")], ""
+
+
+def _read_back(q: Question, answer: Explanation) -> list[Fault]:
+    """Write the answers down, read them back, and have the model say it again."""
+    out, frame = [], answer.frame()
+    forms = {"json": Explanation.from_json(answer.to_json()).frame()}
+    text = frame.to_csv(index=False)
+    types = {c: d for c, d in q.world.data.X.dtypes.items() if not frame[c].isna().any() or d.kind == "f"}
+    exact = {} if int(pd.__version__.split(".")[0]) >= 3 else {"float_precision": "round_trip"}
+    forms["csv"] = pd.read_csv(io.StringIO(text), dtype=types, **exact)
+    try:
+        store = io.BytesIO()
+        frame.to_parquet(store, engine="pyarrow")
+        forms["parquet"] = pd.read_parquet(io.BytesIO(store.getvalue()), engine="pyarrow")
+    except ImportError:
+        pass
+    for name, back in forms.items():
+        if not q.world.oracle.met(back, q.want).all():
+            out.append(Fault(f"{name} read back", f"{back.to_dict('records')} has lost the outcome"))
+    return out
+
+
+def run_one(seed: int, index: int, world: World, make: Callable[[Question], Any] = explainer_for) -> Result:
+    """Ask one question and judge it."""
+    try:
+        q = draw_question(seed, index, world)
+    except Unfit as none:
+        return Result(seed, index, "no question", note=str(none))
+    result = _asked(seed, index, q, make)
+    if q.kind == "units" and result.verdict in ("answered", "impossible"):
+        _compare_units(seed, index, q, result, make)
+    return result
+
+
+def _asked(seed: int, index: int, q: Question, make: Callable[[Question], Any]) -> Result:
+    patience = int(np.ceil(_PATIENCE * q.limit + 5.0))
+    before = signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(patience)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer, seconds, processor = ask(q, make)
+            signal.alarm(0)
+            verdict, faults, note = judged(q, answer)
+    except _Hung:
+        verdict, faults, note = "failed", [Fault("hung", f"no word after {patience} s")], ""
+        answer, seconds, processor = None, float(patience), float(patience)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    told = [asdict(f) for f in faults]
+    return Result(seed, index, verdict, q.tags, told, seconds, processor, q.limit, note, answer)
+
+
+def _compare_units(seed: int, index: int, q: Question, result: Result, make: Callable[[Question], Any]) -> None:
+    """Ask the same in a world that differs by the unit of one column, and compare."""
+    try:
+        other = draw_world(seed, index // BLOCK, rescale=True)
+        twin = draw_question(seed, index, other)
+    except Unfit:
+        return
+    here, there = (Judge(x) for x in (q, twin))
+    alike = len(q.grid) == len(twin.grid) and all(
+        np.array_equal(a, b) for a, b in zip(here.wanted, there.wanted, strict=True)
+    )
+    names = {d.kind for d in q.demands}
+    bent = q.partial and any(word in " ".join(q.world.words) for word in ("arcsinh", "PowerTransformer"))
+    if bent or not alike or names != {d.kind for d in twin.demands} or not np.array_equal(q.exists, twin.exists):
+        return
+    second = _asked(seed, index, twin, make)
+    for fault in second.faults:
+        result.faults.append({"kind": fault["kind"], "text": "in another unit: " + fault["text"]})
+    pair = (result.answer, second.answer)
+    one, two = (_gist(a) for a in pair)
+    if one is not None and two is not None and not result.faults and not _agree(one, two, 1e-3 if q.partial else 1e-5):
+        units = [c.name for c, d in zip(q.data.columns, twin.data.columns, strict=True) if c.unit != d.unit]
+        powers = [twin.data[n].unit - q.data[n].unit for n in units]
+        text = f"{one} but {two} with {units} times 10**{powers}"
+        result.faults.append({"kind": "units", "text": text})
+
+
+def _gist(answer: Any) -> tuple[str, list[float]] | None:
+    if isinstance(answer, Explanation):
+        proven = [c.certificate for c in answer if c.certificate.proven]
+        return "answers", [c.objective for c in proven]
+    return ("impossible", []) if isinstance(answer, Infeasible) else None
+
+
+def _agree(one: tuple[str, list[float]], two: tuple[str, list[float]], near: float) -> bool:
+    if one[0] != two[0]:
+        return False
+    first = min(len(one[1]), len(two[1]), 1)
+    return bool(np.allclose(one[1][:first], two[1][:first], rtol=near, atol=1e-9))
+
+
+def run_block(
+    seed: int, block: int, indices: Sequence[int], make: Callable[[Question], Any] = explainer_for
+) -> list[Result]:
+    """Ask some questions of one block in its world."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            world = draw_world(seed, block)
+    except Unfit as none:
+        return [Result(seed, i, "no question", note=str(none)) for i in indices]
+    except Exception as error:  # noqa: BLE001 - a model that cannot be fitted on so small a table is no question
+        note = f"not fitted: {type(error).__name__}: {str(error)[:120]}"
+        return [Result(seed, i, "no question", note=note) for i in indices]
+    return [run_one(seed, i, world, make) for i in indices]
