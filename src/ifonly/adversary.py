@@ -27,7 +27,7 @@ from ifonly.solvers import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
 from ifonly.variables import Variables
 
-__all__ = ["Attack", "attack", "withstand", "withstands"]
+__all__ = ["Attack", "Solve", "attack", "withstand", "withstands"]
 
 Solve = Callable[[Statement, Limits, Deadline], Found]
 

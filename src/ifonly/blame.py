@@ -10,14 +10,15 @@ said: the demands not yet found needless are a clash, though perhaps not a minim
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ifonly.adversary import withstand
+from ifonly.adversary import Solve, withstand
 from ifonly.affordable import affordable
 from ifonly.box import Box
 from ifonly.criteria import Branch, Demand, Relaxation, number
-from ifonly.criteria.stays import Stays
+from ifonly.criteria.outside import Outside
+from ifonly.criteria.stays import Stays, lead
 from ifonly.criteria.validity import Goal
 from ifonly.deadline import Deadline
 from ifonly.engine import Found, run
@@ -29,6 +30,7 @@ from ifonly.solvers import Backend, Limits, Status
 __all__ = ["explain_infeasibility"]
 
 _HALVINGS = 6
+_NEAR = 1e8  # roundings of a score that the tolerances of a solver may be worth
 _SHARE = 0.5  # of the time left that one search may take
 
 
@@ -40,14 +42,39 @@ class _Court:
     backend: Backend
     limits: Limits
     deadline: Deadline
+    refused: list[Demand] = field(default_factory=list)
 
     def possible(self, demands: Sequence[Demand]) -> bool | None:
         """Whether the demands can be met together; None when that could not be decided in time."""
         if self.deadline.passed:
             return None
-        statement = replace(self.statement, demands=tuple(demands), criteria=())
-        found, _ = withstand(statement, self._search, self.backend, self.limits, self._share())
+        found = self._confirmed(self._asked(demands), self._search)
         return False if found.status is Status.INFEASIBLE else None if found.u is None else True
+
+    def _asked(self, demands: Sequence[Demand]) -> Statement:
+        """Return the question of some demands, without what the model is known to refuse where its outcome is demanded."""
+        refused = self.refused if any(isinstance(d, Goal) for d in demands) else []
+        return replace(self.statement, demands=(*demands, *refused), criteria=())
+
+    def _confirmed(self, statement: Statement, search: Solve) -> Found:
+        """Search until the model itself confirms the point; what it refuses is ruled out, for all questions to come."""
+        query = self.statement.query
+        while True:
+            found, _ = withstand(statement, search, self.backend, self.limits, self._share())
+            goal = next((d for d in statement.demands if isinstance(d, Goal)), None)
+            if found.u is None or goal is None:
+                return found
+            u = query.schema.stored(found.u)
+            if bool(goal.confirmed(u[None, :])[0]):
+                return found
+            stricter = statement.without(u)
+            if stricter is None:  # continuous scores at the very edge: whoever goes a little further is confirmed
+                near = goal.rounding(statement.form, statement.box()) * _NEAR
+                return found if float(lead(goal, statement.form(u[None, :]))[0]) > -near else replace(found, u=None)
+            self.refused.append(stricter.demands[-1])
+            statement = stricter
+            if self.deadline.passed:
+                return Found(Status.OUT_OF_TIME)
 
     def _share(self) -> Deadline:
         """Return when one search must end: a hard one leaves time for those that come after it."""
@@ -103,13 +130,13 @@ class _Court:
 
     def loosen(self, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
         """Return the least loosening of one demand that makes all possible, or None if none does."""
-        statement = replace(self.statement, demands=tuple(others), criteria=())
+        statement = self._asked(others)
         if isinstance(demand, Stays) and demand.reach.any() and self.possible(others):
             return self._smaller_ball(demand, others)
         if self.deadline.passed:
             return None
         search = partial(self._search, loose=demand)
-        found, _ = withstand(statement, search, self.backend, self.limits, self._share())
+        found = self._confirmed(statement, search)
         return None if found.u is None else demand.loosened(statement.query, found.u)
 
     def _smaller_ball(self, demand: Stays, others: Sequence[Demand]) -> Relaxation:
@@ -135,13 +162,15 @@ def _problem_with_raw(statement: Statement, box: Box, demand: Demand) -> Problem
 
 def explain_infeasibility(statement: Statement, backend: Backend, limits: Limits, deadline: Deadline) -> Infeasible:
     """Return the error that names the clash and the ways out of it, as far as they are known at the deadline."""
-    court = _Court(statement, backend, limits, deadline)
-    conflict, minimal = court.conflict(statement.demands)
+    demands = [d for d in statement.demands if not isinstance(d, Outside)]
+    refused: list[Demand] = [d for d in statement.demands if isinstance(d, Outside)]
+    court = _Court(statement, backend, limits, deadline, refused)
+    conflict, minimal = court.conflict(demands)
     relaxations: list[Relaxation] = []
     for demand in conflict:
         if isinstance(demand, Goal) and demand.kind == "class":
             continue  # wanting something else is no way out
-        others = [d for d in statement.demands if d is not demand]
+        others = [d for d in demands if d is not demand]
         way = court.loosen(demand, others)
         if way is None and not deadline.passed:
             way = _together(court, demand, others)

@@ -85,20 +85,21 @@ class Box:
         return None
 
     def contains(self, U: FloatArray, tolerance: float = 0.0) -> npt.NDArray[np.bool_]:
-        """Return, per canonical row, whether it lies in the box."""
+        """Return, per canonical row, whether it lies in the box, up to a share of the size of its ends."""
         inside = np.ones(len(U), dtype=np.bool_)
         for j in range(len(self.schema)):
             inside &= self.contains_at(j, U, tolerance)
         return inside
 
     def contains_at(self, j: int, U: FloatArray, tolerance: float = 0.0) -> npt.NDArray[np.bool_]:
-        """Return, per canonical row, whether its feature `j` lies in the box."""
+        """Return, per canonical row, whether its feature `j` lies in the box, up to a share of the size of its ends."""
         part = U[:, self.schema.slice(j)]
         numeric = isinstance(self.schema.features[j], Numeric)
         if self.missing[j]:
             return np.asarray(np.isnan(part[:, 0]) if numeric else ~part.any(axis=1))
         if numeric:
-            return np.asarray((part[:, 0] >= self.lower[j] - tolerance) & (part[:, 0] <= self.upper[j] + tolerance))
+            low, high = float(self.lower[j]), float(self.upper[j])
+            return np.asarray((part[:, 0] >= low - tolerance * abs(low)) & (part[:, 0] <= high + tolerance * abs(high)))
         return np.asarray((part > 0.5) @ self.allowed[self.schema.slice(j)] > 0)
 
     def is_fixed(self, j: int) -> bool:

@@ -11,8 +11,10 @@ import numpy as np
 
 from ifonly.box import Box
 from ifonly.criteria import Costs, Criterion, Demand, Query
+from ifonly.criteria.outside import Outside
 from ifonly.mip import Affine, FloatArray, Mip, MipArrays, Square
 from ifonly.models import Form
+from ifonly.models.compose import plateau
 from ifonly.schema import Numeric
 from ifonly.solvers.columns import Block, expanded
 from ifonly.variables import Variables
@@ -77,6 +79,22 @@ class Statement:
             return self
         demands = tuple(new or old for new, old in zip(finer, self.demands, strict=True))
         return replace(self, form=self.form if form is None else form, demands=demands)
+
+    def without(self, u: FloatArray) -> Statement | None:
+        """Return the statement without the part around `u` on which the scores are the same, or None if there is no such part.
+
+        There is one if every number whose raw value matters lies on a grid: the cells around the others, and the values of
+        these. Where the model refuses `u`, it refuses all of that part.
+        """
+        schema, form = self.query.schema, self.form
+        on_grid = all(schema.features[j].step is not None for j in form.raw())  # type: ignore[union-attr]
+        if not on_grid or not form.features():
+            return None
+        limits = Box.of(schema, self.query.factual)
+        part = plateau(form, limits, u)
+        for j in form.raw():
+            part.lower[j] = part.upper[j] = u[schema.starts[j]]
+        return replace(self, demands=(*self.demands, Outside(part, limits, form.features())))
 
     def box(self) -> Box:
         """Return the box that all demands on single features leave."""

@@ -10,9 +10,7 @@ import pandas as pd
 
 from ifonly.adversary import withstand, withstands
 from ifonly.blame import explain_infeasibility
-from ifonly.box import Box
 from ifonly.criteria import Criterion, Query
-from ifonly.criteria.outside import Outside
 from ifonly.criteria.robustness import Robustness
 from ifonly.criteria.validity import Goal
 from ifonly.deadline import Deadline
@@ -21,7 +19,6 @@ from ifonly.errors import CriterionError, NotVerified, OutOfTime
 from ifonly.events import OnEvent
 from ifonly.features import plain
 from ifonly.mip import FloatArray
-from ifonly.models.compose import plateau
 from ifonly.problem import Statement
 from ifonly.ranges import safe_ranges
 from ifonly.result import Certificate, Change, Counterfactual, Explanation
@@ -125,16 +122,9 @@ class Question:
         )
 
     def _ruled_out(self, statement: Statement, u: FloatArray) -> Statement | None:
-        """Return the statement without the part around a refused point on which the scores are the same, if it has one."""
+        """Return the statement without a point that the model refuses, and without all that is the same to it."""
         stored = self.query.schema.stored(u)
-        if not self._on_grid() or not statement.form.features() or bool(self.goal.confirmed(stored[None, :])[0]):
-            return None
-        limits = Box.of(self.query.schema, self.query.factual)
-        part = plateau(statement.form, limits, stored)
-        for j in statement.form.raw():
-            part.lower[j] = part.upper[j] = stored[self.query.schema.starts[j]]
-        rule = Outside("differ from a point that the model refuses", part, limits, statement.form.features())
-        return replace(statement, demands=(*statement.demands, rule))
+        return None if bool(self.goal.confirmed(stored[None, :])[0]) else statement.without(stored)
 
     def _limits(self) -> Limits:
         return Limits(self.deadline.left(), self.gap, seed=self.explainer.random_state)
@@ -145,20 +135,15 @@ class Question:
     def _with_first_margin(self, statement: Statement) -> Statement:
         """Return the statement with the least lead that can be told from a tie, where a tie would be lost.
 
-        Scores that are whole multiples of a unit are a unit apart, or equal. Other scores of trees are told apart by the
-        model itself, point by point. What is continuous must clear its threshold by more than rounding.
+        Scores that are whole multiples of a unit are a unit apart, or equal. Other scores of trees may be off by rounding, and
+        the model itself tells them apart, point by point. What is continuous must clear its threshold by more than rounding.
         """
         noise = self.goal.rounding(statement.form, statement.box())
         if not statement.form.raw():
             spacing = float(getattr(statement.form, "spacing", 0.0))
-            whole = spacing > 0.0 and self._is_multiple(self.explainer.model.read.threshold, spacing)
-            return replace(statement, tie=0.5 * spacing if whole and spacing > noise else 0.0)
+            whole = spacing > 2.0 * noise and self._is_multiple(self.explainer.model.read.threshold, spacing)
+            return replace(statement, margin=-noise, tie=0.5 * spacing if whole else -noise)
         return replace(statement, tie=noise)
-
-    def _on_grid(self) -> bool:
-        """Whether the scores take finitely many values because every number the model looks at lies on a grid."""
-        schema = self.query.schema
-        return all(schema.features[j].step is not None for j in self.statement.form.raw())  # type: ignore[union-attr]
 
     @staticmethod
     def _is_multiple(value: float, unit: float) -> bool:
@@ -209,7 +194,7 @@ class Question:
         certificate = Certificate.of(
             objective,
             found.bound,
-            margin=max(statement.margin, 0.0 if self.goal.ties_are_ours() else statement.tie),
+            margin=max(statement.margin, 0.0 if self.goal.ties_are_ours() else statement.tie, 0.0),
             solver=found.solver or self.explainer.backend.label,
             asked_gap=self.gap,
         )

@@ -29,7 +29,8 @@ __all__ = ["safe_ranges"]
 
 _SECONDS = 2.0  # for one program, if so much is left
 _LEAD = 0.5  # the share of an answer's own lead that may be used up
-_MOST = 1e-6  # and no more than this, so that a range ends where the outcome does
+_MOST = 1e-6  # and no more than this beyond rounding, so that a range ends where the outcome does
+_ROUNDINGS = 64.0
 _REFINEMENTS = 20
 _SAMPLES = 2049
 _INWARDS = np.array([0.0, *np.geomspace(1e-12, 1.0, 49)])
@@ -100,9 +101,9 @@ def _before_flip(
     value = float(u[query.schema.starts[j]])
     feature = query.schema.features[j]
     assert isinstance(feature, Numeric)
-    scale = query.training.score_scale if goal is query.goal else 1.0
     own = float(lead(goal, goal.read.form(u[None, :]))[0])
-    least = min(_LEAD * own, _MOST * scale)
+    noise = goal.rounding(goal.read.form, Box.of(query.schema, query.factual))
+    least = min(_LEAD * own, _MOST * own + _ROUNDINGS * noise)
     if least <= 0 or end == value:
         return value
     side = 1.0 if end > value else -1.0

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from math import inf, isnan
 
-__all__ = ["LEAST_COST", "OPTIMALITY", "allowed_gap", "closing_gap", "relative_gap"]
+__all__ = ["EDGE", "LEAST_COST", "OPTIMALITY", "ROUNDING", "allowed_gap", "closing_gap", "relative_gap"]
 
 OPTIMALITY = 1e-6  # relative gap up to which an answer is called proven optimal
+EDGE = 1e-12  # share of an end of an interval by which a value may lie beyond it: decimal numbers are not exact
+ROUNDING = 1e-12  # share of the sum of absolute terms by which a linear row may be off: sums are not exact
 LEAST_COST = 1e-6  # cost below which gaps are no longer relative to the cost
 
 

@@ -76,9 +76,14 @@ class Training:
     def precision(self) -> FloatArray:
         """Inverse covariance of the numeric features, with a ridge of 1e-6 of each variance to keep it invertible."""
         V = self.U[:, self.numeric_columns]
-        covariance = np.atleast_2d(np.cov(V[~np.isnan(V).any(axis=1)], rowvar=False))
-        ridge = 1e-6 * np.maximum(np.diag(covariance), 1e-12)
-        return np.asarray(np.linalg.inv(covariance + np.diag(ridge)))
+        V = V[~np.isnan(V).any(axis=1)]
+        # In units of the deviations, so that the units of the features do not matter; a constant feature is its own unit.
+        units = np.atleast_1d(np.std(V, axis=0))
+        units = np.where(units > 0.0, units, 1.0)
+        correlation = np.atleast_2d(np.cov(V / units, rowvar=False))
+        variances = np.diag(correlation)
+        ridge = np.where(variances > 0.0, 1e-6 * variances, 1.0)
+        return np.asarray(np.linalg.inv(correlation + np.diag(ridge)) / np.outer(units, units))
 
     @cached_property
     def sample(self) -> FloatArray:

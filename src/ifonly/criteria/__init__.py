@@ -19,6 +19,7 @@ from ifonly.deadline import Deadline
 from ifonly.mip import Affine, FloatArray, IntArray
 from ifonly.models import Model
 from ifonly.schema import Schema
+from ifonly.tolerances import EDGE
 from ifonly.training import Training
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class Demand:
         """Say, per canonical row, whether the demand is met: the NumPy twin of `narrow` and `apply`."""
         box = Box.of(query.schema, query.factual)
         self.narrow(query, box)
-        return box.contains(U, 1e-9)
+        return box.contains(U, EDGE)
 
     def verified(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, per canonical row, whether the demand is met by the word of the user's own models, where it has any."""

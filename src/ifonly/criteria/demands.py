@@ -13,13 +13,12 @@ from ifonly.box import Box
 from ifonly.criteria import Demand, Query, Relaxation, number
 from ifonly.mip import Affine, FloatArray
 from ifonly.schema import Numeric
+from ifonly.tolerances import EDGE, ROUNDING
 
 if TYPE_CHECKING:
     from ifonly.problem import Problem
 
 __all__ = ["Between", "Direction", "Frozen", "Imply", "LevelSet", "LinearDemand"]
-
-_ROW_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class _OnFeature(Demand):
         """Say which rows have this feature in its part of the box; the others are no concern of this demand."""
         box = Box.of(query.schema, query.factual)
         self.narrow(query, box)
-        return box.contains_at(self.feature, U, 1e-9)
+        return box.contains_at(self.feature, U, EDGE)
 
     def excess_raw(self, query: Query) -> frozenset[int]:
         """Measuring how far a numeric feature leaves its interval needs its raw value."""
@@ -208,7 +207,7 @@ class LinearDemand(Demand):
         del query
         U = np.nan_to_num(U)
         value = U @ self.weights
-        room = _ROW_TOLERANCE * np.maximum(1.0, np.abs(U) @ np.abs(self.weights))
+        room = ROUNDING * (np.abs(U) @ np.abs(self.weights))
         return np.asarray((value >= self.low - room) & (value <= self.high + room))
 
     def excess(self, problem: Problem) -> Affine:

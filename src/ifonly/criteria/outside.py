@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +34,7 @@ class Outside(Demand):
         The features by which one can leave.
     """
 
+    text: str = field(default="differ from a point that the model refuses", init=False)
     box: Box
     limits: Box
     among: frozenset[int]

@@ -15,13 +15,16 @@ from ifonly.criteria.validity import Goal, Target, resolve
 from ifonly.errors import CriterionError
 from ifonly.fitted import open_model
 from ifonly.mip import Affine, FloatArray
+from ifonly.models.compose import score_bounds
 from ifonly.schema import Numeric
 from ifonly.training import Training
 
 __all__ = ["Robustness"]
 
-# Of the scores' spread: by how much a score must clear its threshold all over a ball. A tie is not robust.
-_ROOM = 1e-6
+# Of what the score can change by in the ball: by how much it must clear its threshold all over. A tie is not robust, and a
+# solver is off by a little less than this.
+_ROOM = 1e-5
+_ROUNDINGS = 64.0
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Robustness(Criterion):
                     f"{name!r} is {query.schema[name].kind}: its levels are not off by a little. Take it out of the "
                     "'features' of Robustness; to forbid levels use Actionability(allow={...})."
                 )
-        for goal, _ in self._goals(query):
+        for goal in self._goals(query):
             if self.radius is not None and not goal.gaps([Affine()] * goal.read.form.n_outputs, 0.0):
                 raise CriterionError(
                     "A probability out of a softmax over several classes is not linear in the scores, so its least value "
@@ -114,12 +117,12 @@ class Robustness(Criterion):
     def demands(self, query: Query) -> list[Demand]:
         """Return one demand per model."""
         out: list[Demand] = []
-        for i, (goal, scale) in enumerate(self._goals(query)):
+        for i, goal in enumerate(self._goals(query)):
             radius, ranges = self.radius or 0.0, self._ranges(query, goal)
             reach = on_grid(query.schema, radius * ranges, self.norm)
             if i == 0 and self.margin is None and not reach.any():
                 continue
-            room = _ROOM * scale if reach.any() or not _ties_hold(goal) else 0.0
+            room = _room(query, goal, reach) if reach.any() or not _ties_hold(goal) else 0.0
             demand = Stays(
                 self._text(goal, i, ball=bool(reach.any())),
                 goal,
@@ -143,15 +146,12 @@ class Robustness(Criterion):
         where = f" anywhere within {radius} of the ranges ({self.norm})" if ball else ""
         return f"{who}{goal.text.removeprefix('want ')}{lead}{where}"
 
-    def _goals(self, query: Query) -> list[tuple[Goal, float]]:
-        """Return the goal of each model, the explained one first, and the size of its scores."""
+    def _goals(self, query: Query) -> list[Goal]:
+        """Return the goal of each model, the explained one first."""
         goal = query.goal
         assert goal is not None
-        out = [(goal, query.training.score_scale)]
-        for i, estimator in enumerate(self.models):
-            training = self._opened(query.training, i, estimator)
-            out.append((resolve(_target(goal), training.model), training.score_scale))
-        return out
+        others = [self._opened(query.training, i, estimator).model for i, estimator in enumerate(self.models)]
+        return [goal, *(resolve(_target(goal), model) for model in others)]
 
     def _opened(self, training: Training, i: int, estimator: Any) -> Training:
         known = self._read.get(i)
@@ -176,6 +176,24 @@ class Robustness(Criterion):
         del U
         balls = [d.text for d in self.demands(query) if isinstance(d, Stays) and d.reach.any()]
         return [f"proven against every point of the ball: {text}" for text in balls]
+
+
+def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
+    """Return the lead that can be told from a tie, for scores as they are in a ball of this size around the factual."""
+    form, ball = goal.read.form, Box.of(query.schema, query.factual)
+    noise = goal.rounding(form, ball)
+    for j in map(int, np.flatnonzero(reach)):
+        hat = float(query.factual[query.schema.starts[j]])
+        ball.lower[j], ball.upper[j] = max(ball.lower[j], hat - reach[j]), min(ball.upper[j], hat + reach[j])
+    for j, feature in enumerate(query.schema.features):
+        part = query.factual[query.schema.slice(j)]
+        if not isinstance(feature, Numeric):
+            ball.keep_levels(j, part > 0)
+        elif not reach[j] and not np.isnan(part[0]):
+            ball.lower[j] = ball.upper[j] = part[0]
+    low, high = score_bounds(form, ball)
+    width = float(np.max(high - low))
+    return _ROOM * width + _ROUNDINGS * noise if np.isfinite(width) else _ROOM + _ROUNDINGS * noise
 
 
 def _ties_hold(goal: Goal) -> bool:

@@ -214,8 +214,14 @@ class Goal(Demand):
         if self.kind == "probability":
             probabilities = self.read.probabilities(scores)
             assert probabilities is not None
-            return np.asarray(probabilities[:, self.index] >= self.probability)
+            return np.asarray(probabilities[:, self.index] >= self.probability - self._unsure)
         return np.asarray(self.read.decide(scores) == self.index)
+
+    @property
+    def _unsure(self) -> float:
+        """How far a probability may be off because the model computes it with fewer digits than we do; it decides itself."""
+        rounding = self.model.rounding
+        return 4.0 * rounding if rounding > 2.0**-50 else 0.0
 
     def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows the user's own model confirms."""

@@ -87,6 +87,8 @@ class Read:
         Whether the scores take finitely many values (trees), so that ties are real and no margin is needed.
     accepts_missing
         The features that may be missing: the model takes that as a value of its own, or its Pipeline fills one in.
+    rounding
+        The unit of rounding of the arithmetic in which the estimator computes its scores and probabilities.
     link_forward
         Scores -> class probabilities, in place of `link`; for regression, scores -> predictions.
     link_inverse
@@ -102,6 +104,7 @@ class Read:
     strict: bool = True
     piecewise_constant: bool = False
     accepts_missing: frozenset[int] = frozenset()
+    rounding: float = 2.0**-52
     link_forward: Callable[[FloatArray], FloatArray] | None = None
     link_inverse: Callable[[float], float] | None = None
 
@@ -157,9 +160,9 @@ class Model:
 
     @property
     def rounding(self) -> float:
-        """The unit of rounding of the estimator's own arithmetic: that of its `dtype`, or of double precision."""
+        """The unit of rounding of the estimator's own arithmetic: as its reader says, or that of its `dtype`."""
         last = self.estimator.steps[-1][1] if hasattr(self.estimator, "steps") else self.estimator
-        return float(np.finfo(getattr(last, "arithmetic", np.float64)).eps)
+        return max(self.read.rounding, float(np.finfo(getattr(last, "arithmetic", np.float64)).eps))
 
     def predict(self, U: FloatArray) -> Any:
         """Return the estimator's own prediction for canonical rows."""

@@ -111,6 +111,9 @@ class TreeScan:
         a row per entry of the canonical vector, which is meaningful for levels.
         """
         leaves, values = self.leaves, self.brackets.values
+        if not leaves.features:  # trees that split on nothing say the same everywhere
+            here = self.here()
+            return np.tile(here, (leaves.n_places, 1)), np.tile(here, (leaves.schema.width, 1))
         home = np.flatnonzero(self.count == 0)
         near = np.flatnonzero(self.count == 1)
         by = np.asarray(leaves.features, dtype=np.int64)[self.excluded[:, near].argmax(axis=0)]

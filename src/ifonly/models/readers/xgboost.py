@@ -96,7 +96,7 @@ def read_booster(
 def _finish(
     form: Form, objective: str, classes: tuple[Any, ...], source: Source, *, piecewise: bool, missing: frozenset[int]
 ) -> Read:
-    read = partial(Read, form, piecewise_constant=piecewise, accepts_missing=missing)
+    read = partial(Read, form, piecewise_constant=piecewise, accepts_missing=missing, rounding=2.0**-23)
     if not classes:
         if form.n_outputs != 1:
             raise UnsupportedModel(
