@@ -24,7 +24,7 @@ __all__ = ["affordable", "expected_entries"]
 _SHARE = 0.3  # of the sum of squares
 _PER_LEAF = 7.0
 _MOST_ENTRIES = 5_000_000  # some 650 MB
-_PER_SECOND = 1_000_000  # entries that are built, handed over and presolved, with room for a slower machine
+_PER_SECOND = 1_000_000  # entries that are built, handed over and presolved, with room for a busy machine
 
 
 def expected_entries(statement: Statement, box: Box) -> float:

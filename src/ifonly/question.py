@@ -85,8 +85,9 @@ class Question:
             if found.interrupted:
                 raise KeyboardInterrupt
             if found.u is None or self.deadline.passed:
+                why = "" if self.deadline.passed else " (the program is too large for memory, or for the time left)"
                 raise OutOfTime(
-                    f"No verified answer within the time limit; no answer costs less than {found.bound:.6g}. Raise "
+                    f"No verified answer within the time limit{why}; no answer costs less than {found.bound:.6g}. Raise "
                     "time_limit, or loosen a demand.",
                     found.bound,
                 )
