@@ -189,7 +189,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "logistic": lambda: pipe(LogisticRegression()),
     "tree": lambda: pipe(DecisionTreeClassifier(max_depth=8, random_state=0)),
     "forest": lambda: pipe(RandomForestClassifier(30, max_depth=5, random_state=0)),
-    "big forest": lambda: pipe(RandomForestClassifier(120, random_state=0)),
+    "big forest": lambda: pipe(RandomForestClassifier(70, random_state=0)),
     "boosting": lambda: pipe(GradientBoostingClassifier(n_estimators=60, max_depth=3, random_state=0)),
     "bins": lambda: pipe(HistGradientBoostingClassifier(max_iter=25, random_state=0)),
     "network": lambda: pipe(MLPClassifier((20, 20), max_iter=200, random_state=0)),
