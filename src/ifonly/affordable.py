@@ -3,7 +3,8 @@
 A forest's program has a row per tree and threshold that holds all leaves of the tree on one side of it. So its entries
 grow with the square of the leaves of a tree: ``sum_t L_t^2``, of which 0.19 to 0.42 were counted on forests of 10 to 200
 trees of depth 5 to unlimited; trees of depth 3 had some seven entries per leaf beyond that. An entry takes some 130 bytes
-while it is put together and solved, and half a microsecond until the solver looks at the clock for the first time.
+while it is put together and solved, and half a microsecond (one to two where there are only some ten thousand) until the
+solver looks at the clock for the first time.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ __all__ = ["affordable", "expected_entries"]
 _SHARE = 0.3  # of the sum of squares
 _PER_LEAF = 7.0
 _MOST_ENTRIES = 5_000_000  # some 650 MB
-_PER_SECOND = 1_000_000  # entries that are built, handed over and presolved, with room for a slower machine
+_PER_ENTRY = 1e-6  # seconds until the solver looks at the clock, with room for a slower machine
+_START = 0.05  # and what it takes however few there are, once there are some ten thousands
+_PER_ENTRY_OF_FEW = 3e-6
 
 
 def expected_entries(statement: Statement, box: Box) -> float:
@@ -66,4 +69,6 @@ def _forests(form: Any) -> Iterator[Trees]:
 
 def affordable(statement: Statement, box: Box, deadline: Deadline) -> bool:
     """Whether the program of a box may be built: it fits into memory, and the solver can start before the deadline."""
-    return expected_entries(statement, box) <= min(_MOST_ENTRIES, _PER_SECOND * deadline.left())
+    entries, left = expected_entries(statement, box), deadline.left()
+    seconds = min(_PER_ENTRY_OF_FEW * entries, _START + _PER_ENTRY * entries)
+    return entries <= _MOST_ENTRIES and left > 0.0 and seconds <= left

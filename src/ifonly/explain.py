@@ -92,6 +92,7 @@ class Explainer:
         if labels is not None and len(labels) != len(U):
             raise CriterionError(f"y has {len(labels)} entries but X has {len(U)} rows. Pass matching data.")
         self.training = Training(self.schema, U, self.model, labels)
+        self.training.sample_scores  # noqa: B018 - computed here, so that the first question keeps its time limit as well
         self.criteria = _checked(DEFAULT_CRITERIA if criteria is None else criteria)
         self.backend = find_solver(solver)
         self.random_state = random_state

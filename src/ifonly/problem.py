@@ -81,7 +81,7 @@ class Statement:
         return replace(self, form=self.form if form is None else form, demands=demands)
 
     def without(self, u: FloatArray) -> Statement | None:
-        """Return the statement without the part around `u` on which the scores are the same, or None if there is no such part.
+        """Return the statement without the part around `u` on which the scores are the same; None if there is no such part.
 
         There is one if every number whose raw value matters lies on a grid: the cells around the others, and the values of
         these. Where the model refuses `u`, it refuses all of that part.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Question"]
 
 _WIDENINGS = 6
+_MULTIPLE = 1e-9  # of a unit, within which a threshold is taken to be a multiple of it
 _WIDENING = 100.0
 _REPAIRS = 200  # forms made finer and points ruled out, before the margin is widened after all
 NEVER = Deadline.never()
@@ -96,8 +97,9 @@ class Question:
             if found.interrupted:
                 raise KeyboardInterrupt
             if found.u is None or self.deadline.passed:
+                why = "" if self.deadline.passed else " (the program is too large for memory, or for the time left)"
                 raise OutOfTime(
-                    f"No verified answer within the time limit; no answer costs less than {bound:.6g}. Raise "
+                    f"No verified answer within the time limit{why}; no answer costs less than {bound:.6g}. Raise "
                     "time_limit, or loosen a demand.",
                     bound,
                 )
@@ -135,19 +137,29 @@ class Question:
     def _with_first_margin(self, statement: Statement) -> Statement:
         """Return the statement with the least lead that can be told from a tie, where a tie would be lost.
 
-        Scores that are whole multiples of a unit are a unit apart, or equal. Other scores of trees may be off by rounding, and
-        the model itself tells them apart, point by point. What is continuous must clear its threshold by more than rounding.
+        Scores that are whole multiples of a unit are a unit apart, or equal. Other scores of trees may be off by rounding,
+        and the model itself tells them apart, point by point. What is continuous must clear its threshold by more than
+        rounding.
         """
         noise = self.goal.rounding(statement.form, statement.box())
         if not statement.form.raw():
             spacing = float(getattr(statement.form, "spacing", 0.0))
-            whole = spacing > 2.0 * noise and self._is_multiple(self.explainer.model.read.threshold, spacing)
-            return replace(statement, margin=-noise, tie=0.5 * spacing if whole else -noise)
+            lost = spacing > 2.0 * noise and self._loses_at_the_threshold(spacing)
+            return replace(statement, margin=-noise, tie=0.5 * spacing if lost else -noise)
         return replace(statement, tie=noise)
 
-    @staticmethod
-    def _is_multiple(value: float, unit: float) -> bool:
-        return abs(value / unit - round(value / unit)) < 1e-9
+    def _loses_at_the_threshold(self, spacing: float) -> bool:
+        """Whether scores that are multiples of a unit meet the threshold at one of them, and that one is not enough.
+
+        Such a score may be a float away from the threshold, on either side: one tuned on the data is taken from the scores.
+        """
+        read = self.explainer.model.read
+        if read.rule != "sign":
+            return True
+        count = round(read.threshold / spacing)
+        score = count / round(1.0 / spacing) if spacing < 1.0 else count * spacing
+        near = abs(read.threshold / spacing - count) < _MULTIPLE
+        return near and not bool(self.goal.holds_scores(np.array([[score]]))[0])
 
     def _wider_margins(self, statement: Statement) -> list[float]:
         noise = self.goal.rounding(statement.form, statement.box())

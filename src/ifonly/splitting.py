@@ -32,6 +32,7 @@ _TIE = 1e-12
 _FIRST_LOOK = 500  # parts after which progress is judged for the first time, then whenever they have doubled
 _LEAST_DONE = 1e-7  # the share that must be closed by then, ten times as much at each further look
 _MOST_PARTS = 400_000
+_SECONDS_PER_LEAF = 5e-6  # that the tables of a search take, which are made in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,8 @@ class Splitting:
         """Search a box; say whether nothing better than the best known is left in it, for certain."""
         brackets = self.reducer.brackets
         assert brackets is not None
+        if deadline.left() < _SECONDS_PER_LEAF * len(brackets.leaves.node):
+            return False
         box = self.reducer.within(box, self.budget())
         if box.empty() is not None:
             return True
@@ -102,7 +105,7 @@ class Splitting:
                 if done < least or self.parts >= _MOST_PARTS:
                     return False
                 look, least = 2 * look, 10.0 * least
-            if self.parts % 16 == 0 and deadline.passed:
+            if deadline.passed:
                 return False
         return True
 

@@ -210,7 +210,8 @@ class Goal(Demand):
         """Say which scores give the wanted outcome."""
         if self.kind == "interval":
             values = self.read.decide(scores)
-            return np.asarray((values >= self.low) & (values <= self.high))
+            room = self._unsure * np.abs(values)
+            return np.asarray((values + room >= self.low) & (values - room <= self.high))
         if self.kind == "probability":
             probabilities = self.read.probabilities(scores)
             assert probabilities is not None
@@ -219,9 +220,11 @@ class Goal(Demand):
 
     @property
     def _unsure(self) -> float:
-        """How far a probability may be off because the model computes it with fewer digits than we do; it decides itself."""
-        rounding = self.model.rounding
-        return 4.0 * rounding if rounding > 2.0**-50 else 0.0
+        """The share by which an output may be off because the model adds and rounds in its own way; it decides itself.
+
+        Only where it is constant around a point, so that the model's refusal rules all of that out.
+        """
+        return 0.0 if self.read.form.raw() else 64.0 * self.model.rounding
 
     def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows the user's own model confirms."""
