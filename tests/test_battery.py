@@ -50,7 +50,9 @@ def test_every_kind_of_question_is_asked(results: list[Result]) -> None:
     assert set(covered["scale"]) == {"range", "mad", "std", "none", "own"}
     assert {"class of 2", "class of 3", "probability", "interval"} <= set(covered["target"])
     assert {"auto", "highs"} <= set(covered["solver"])
-    assert {"frozen", "increase", "decrease", "range", "max_step", "allow", "row", "implies"} <= set(covered["criteria"])
+    assert {"frozen", "increase", "decrease", "range", "max_step", "allow", "row", "implies"} <= set(
+        covered["criteria"]
+    )
     assert {"whole", "decimal", "real", "flag", "category", "order"} == set(covered["columns"])
     assert len(covered["family"]) > 12
     assert {"answered", "impossible"} <= {r.verdict for r in results}
@@ -91,10 +93,18 @@ def with_row(answer: Explanation, frame: pd.DataFrame, **said: Any) -> Explanati
     """Return the explanation with another first row, and a certificate that says what it is told to."""
     one = answer[0]
     certificate = replace(one.certificate, **said)
-    changes = one.changes if frame is one.row else tuple(
-        Change(c, answer.factual[c].iloc[0], frame[c].iloc[0]) for c in frame if frame[c].iloc[0] != answer.factual[c].iloc[0]
+    changes = (
+        one.changes
+        if frame is one.row
+        else tuple(
+            Change(c, answer.factual[c].iloc[0], frame[c].iloc[0])
+            for c in frame
+            if frame[c].iloc[0] != answer.factual[c].iloc[0]
+        )
     )
-    return replace(answer, counterfactuals=(replace(one, row=frame, certificate=certificate, changes=changes), *answer[1:]))
+    return replace(
+        answer, counterfactuals=(replace(one, row=frame, certificate=certificate, changes=changes), *answer[1:])
+    )
 
 
 def kinds_of(q: Question, answer: Any) -> set[str]:
@@ -139,7 +149,10 @@ def test_a_broken_demand_is_seen() -> None:
 def test_a_row_off_its_grid_or_outside_its_bounds_is_seen() -> None:
     q, answer = first(lambda q, a: is_plain(q, a) and any(c.kind == "decimal" for c in q.data.columns))
     column = next(c for c in q.data.columns if c.kind == "decimal")
-    for value, kind in ((column.values[0] + 0.3 * 10.0**column.unit, "grid"), (column.high + 40 * 10.0**column.unit, "bounds")):
+    for value, kind in (
+        (column.values[0] + 0.3 * 10.0**column.unit, "grid"),
+        (column.high + 40 * 10.0**column.unit, "bounds"),
+    ):
         frame = answer[0].row.copy()
         frame[column.name] = value
         assert kind in kinds_of(q, with_row(answer, frame))
@@ -180,7 +193,9 @@ def test_a_conflict_that_can_be_met_is_seen() -> None:
 
 def test_a_way_out_that_does_not_help_is_seen() -> None:
     def of_a_size(q: Question, answer: Any) -> bool:
-        return is_clash(q, answer) and any(w.change.startswith(_SIZED) and " -> " in w.change for w in answer.relaxations)
+        return is_clash(q, answer) and any(
+            w.change.startswith(_SIZED) and " -> " in w.change for w in answer.relaxations
+        )
 
     q, answer = first(of_a_size)
     way = next(w for w in answer.relaxations if w.change.startswith(_SIZED) and " -> " in w.change)
@@ -195,7 +210,12 @@ _SIZED = ("at_most ", "at_least ", "max_step of ", "range of ")
 
 def test_a_missing_further_answer_is_seen() -> None:
     def several(q: Question, answer: Any) -> bool:
-        return isinstance(answer, Explanation) and len(answer) > 1 and q.diversity is not None and q.diversity.how == "features"
+        return (
+            isinstance(answer, Explanation)
+            and len(answer) > 1
+            and q.diversity is not None
+            and q.diversity.how == "features"
+        )
 
     q, answer = first(several, "diversity")
     cut = replace(answer, counterfactuals=answer.counterfactuals[:1], notes=("only 1: no more (proven)",))
@@ -206,7 +226,9 @@ def test_a_missing_further_answer_is_seen() -> None:
 
 def test_a_ball_that_flips_is_seen() -> None:
     def on_the_edge(q: Question, answer: Any) -> bool:
-        return isinstance(answer, Explanation) and any("radius" in d.kind for d in q.demands) and _flipping(q) is not None
+        return (
+            isinstance(answer, Explanation) and any("radius" in d.kind for d in q.demands) and _flipping(q) is not None
+        )
 
     q, answer = first(on_the_edge, "robust")
     frame = q.grid.iloc[[_flipping(q)]].reset_index(drop=True)
