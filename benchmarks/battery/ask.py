@@ -278,7 +278,7 @@ def _with_rules(rng: np.random.Generator, q: Question) -> Question:
     options: dict[str, Any] = {}
     own: list[Own] = []
     for rule in rng.choice(RULES, size=how_many, replace=False):
-        made = draw_rule(rng, str(rule), q.data, q.factual)
+        made = draw_rule(rng, str(rule), q.world.data if rule == "ranges" else q.data, q.factual)
         if made is None:
             continue
         name, value, demand = made

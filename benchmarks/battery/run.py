@@ -148,6 +148,8 @@ def run_one(seed: int, index: int, world: World, make: Callable[[Question], Any]
         q = draw_question(seed, index, world)
     except Unfit as none:
         return Result(seed, index, "no question", note=str(none))
+    except Exception as error:  # noqa: BLE001 - a question that cannot be put is a fault of the battery, and told
+        return Result(seed, index, "failed", faults=[{"kind": "not drawn", "text": repr(error)[:300]}])
     result = _asked(seed, index, q, make)
     if q.kind == "units" and result.verdict in ("answered", "impossible"):
         _compare_units(seed, index, q, result, make)
@@ -163,7 +165,10 @@ def _asked(seed: int, index: int, q: Question, make: Callable[[Question], Any]) 
             warnings.simplefilter("ignore")
             answer, seconds, processor = ask(q, make)
             signal.alarm(0)
-            verdict, faults, note = judged(q, answer)
+            try:
+                verdict, faults, note = judged(q, answer)
+            except Exception as error:  # noqa: BLE001 - so is one that cannot be judged
+                verdict, faults, note = "failed", [Fault("not judged", repr(error)[:300])], ""
     except _Hung:
         verdict, faults, note = "failed", [Fault("hung", f"no word after {patience} s")], ""
         answer, seconds, processor = None, float(patience), float(patience)
