@@ -19,8 +19,8 @@ from ifonly import Actionability, Diversity, Proximity, Schema, Sparsity, Target
 __all__ = ["BLOCK", "KINDS", "Question", "Unfit", "World", "draw_question", "draw_world", "is_meant"]
 
 BLOCK = 6  # questions asked in one world
-KINDS = ("plain", "diversity", "robust", "manifold", "causality", "units", "limit")
-_SHARES = (0.46, 0.14, 0.13, 0.09, 0.07, 0.07, 0.04)
+KINDS = ("plain", "diversity", "robust", "manifold", "causality", "units", "limit", "batch")
+_SHARES = (0.43, 0.14, 0.13, 0.09, 0.07, 0.07, 0.04, 0.03)
 _NORMS = ("l1", "l2", "linf", "mahalanobis")
 _SCALES = ("range", "mad", "std", "none", "own")
 _SOLVERS = ("auto", "auto", "auto", "highs", "highs", "scip", "gurobi")
@@ -46,7 +46,7 @@ class World:
     @property
     def oracle(self) -> Oracle:
         """The model, asked on tables."""
-        return Oracle(self.model, self.family.steps)
+        return Oracle(self.model, self.family.steps, self.family.single)
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,10 @@ class Question:
         All that is demanded beside the outcome, cheap to judge; `slow` needs a linear program per row.
     exists
         Rows of the grid that are within the bounds, and missing where they must be.
+    filled
+        Columns that the factual lacks and a range gives a value.
+    house
+        How many of the criteria are given to the explainer, the others to the call.
     partial
         Whether the grid shows only a part of what is possible, because something is continuous.
     ball
@@ -85,6 +89,8 @@ class Question:
     partial: bool = False
     ball: bool = False
     with_y: bool = False
+    house: int = 0
+    filled: frozenset[str] = frozenset()
     tags: dict[str, str] = field(default_factory=dict)
     words: tuple[str, ...] = ()
 
@@ -177,13 +183,13 @@ def draw_question(seed: int, index: int, world: World) -> Question:
     question = _with_sparsity(rng, question)
     question = _with_rules(rng, question)
     question = _with_kind(rng, question)
+    question = replace(question, house=int(rng.integers(0, len(question.criteria) + 1)) if rng.random() < 0.3 else 0)
     return replace(question, tags=_tags(question))
 
 
 def _factual_and_data(rng: np.random.Generator, world: World) -> tuple[Data, pd.DataFrame]:
     """Draw a factual: a row of the table, or of the grid; where it lacks a value, the grid of that column is empty."""
     data, X = world.data, world.data.X
-    whole = X[~X.isna().any(axis=1)]
     inside = np.ones(len(X), dtype=bool)
     for c in data.columns:  # outliers stay out: the grid could not reach back to them
         if c.numeric:
@@ -225,7 +231,7 @@ def _target(rng: np.random.Generator, world: World, grid: pd.DataFrame) -> tuple
         p = _level(rng, np.unique(oracle.probability(grid, label)), world.family.steps)
         if 0.001 < p < 0.999:
             return Want("probability", label, p), Target(label, probability=p)
-    return Want("class", label), label
+    return Want("class", label), None if world.n_classes == 2 and rng.random() < 0.1 else label
 
 
 def _level(rng: np.random.Generator, values: Any, steps: bool) -> float:
@@ -272,7 +278,7 @@ def _with_rules(rng: np.random.Generator, q: Question) -> Question:
     options: dict[str, Any] = {}
     own: list[Own] = []
     for rule in rng.choice(RULES, size=how_many, replace=False):
-        made = draw_rule(rng, str(rule), q.data, q.factual)
+        made = draw_rule(rng, str(rule), q.world.data if rule == "ranges" else q.data, q.factual)
         if made is None:
             continue
         name, value, demand = made
@@ -280,7 +286,7 @@ def _with_rules(rng: np.random.Generator, q: Question) -> Question:
         if name in ("frozen", "increase", "decrease") and {*value} & moves:
             continue  # refused before anything is solved
         if name == "ranges" and any(pd.isna(q.factual[n].iloc[0]) for n in value):
-            continue  # a range gives a missing value a value: the grid of this question has none
+            q = _filled(q, next(iter(value)))  # a range gives a missing value a value
         options[name] = value
         own.append(demand)
     if not options:
@@ -288,7 +294,19 @@ def _with_rules(rng: np.random.Generator, q: Question) -> Question:
     return replace(q, criteria=(*q.criteria, Actionability(**options)), demands=(*q.demands, *own))
 
 
+def _filled(q: Question, name: str) -> Question:
+    """Return the question with values of a column that the factual lacks in its grid."""
+    columns = tuple(q.world.data[name] if c.name == name else c for c in q.data.columns)
+    data = replace(q.data, columns=columns)
+    grid = grid_of(data)
+    x = grid[name].to_numpy(dtype=np.float64)
+    exists = _exists(data, grid, q.factual) & (x >= data[name].low) & (x <= data[name].high)
+    return replace(q, data=data, grid=grid, exists=exists, filled=q.filled | {name}, cost=replace(q.cost, data=data))
+
+
 def _with_kind(rng: np.random.Generator, q: Question) -> Question:
+    if q.filled and q.kind in ("robust", "manifold", "causality"):
+        q = replace(q, kind="plain")
     if q.kind == "robust":
         return draw_robustness(rng, q)
     if q.kind == "manifold":
@@ -330,6 +348,7 @@ def _special(q: Question) -> list[str]:
     numeric = [c for c in q.data.columns if c.numeric]
     said = {
         "missing": bool(q.factual.isna().any(axis=None)),
+        "filled": bool(q.filled),
         "outlier": bool(q.data.words),
         "far unit": any(not -3 <= c.unit <= 3 for c in numeric),
         "offset": any(c.kind == "whole" and abs(c.low) > 1e6 for c in numeric),

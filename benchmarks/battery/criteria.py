@@ -17,8 +17,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 
-from benchmarks.battery.demands import Own, column_of, nothing
+from benchmarks.battery.demands import Own, at_most, column_of, nothing
 from benchmarks.battery.truth import Hull, Mask, Oracle, Want, in_ball, reach
+from benchmarks.battery.worlds import Column, grid_of
 from ifonly import Causality, Cause, Diversity, Manifold, Robustness
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def draw_robustness(rng: np.random.Generator, q: Question) -> Question:
     """Demand a ball, a margin, other models, or several of these."""
     oracle = q.world.oracle
     form = str(rng.choice(["radius", "radius", "margin", "models", "radius+models"]))
+    if q.world.family.adapt is not None:
+        form = "radius"  # what is adapted cannot be trained again
     options: dict[str, Any] = {}
     reals = [c.name for c in q.data.columns if c.kind == "real"]
     if form == "margin" and (q.want.kind == "probability" or not _has_scores(q)):
@@ -65,7 +68,10 @@ def draw_robustness(rng: np.random.Generator, q: Question) -> Question:
             return replace(q, kind="plain")
         models = options["models"] = [other]
     made = Robustness(**options)
-    owns = [_robust(q, Oracle(m, q.world.family.steps), options, i) for i, m in enumerate([q.world.model, *models])]
+    owns = [
+        _robust(q, Oracle(m, q.world.family.steps, q.world.family.single), options, i)
+        for i, m in enumerate([q.world.model, *models])
+    ]
     open_ball = "radius" in options and bool(set(reals) & set(options.get("features") or q.data.numbers))
     return replace(q, criteria=(*q.criteria, made), demands=(*q.demands, *owns), ball=open_ball)
 
@@ -232,68 +238,84 @@ def _isolated(rng: np.random.Generator, q: Question, mine: Mask, of: str) -> Que
 
 # -- causality ---------------------------------------------------------------------------------------------------------
 def draw_causality(rng: np.random.Generator, q: Question) -> Question:
-    """Let a number on a grid follow from another feature, by coefficients or by a fitted model."""
-    whole = not q.factual.isna().any(axis=None)
-    effects = [c for c in q.data.columns if c.step is not None]
-    parents = [c for c in q.data.columns if c.kind != "real"]
+    """Let a number follow from another feature, by coefficients or by a fitted model."""
     named = {n for d in q.criteria for n in getattr(d, "frozen", ())}
-    effects = [c for c in effects if c.name not in named]
-    if not whole or not effects or len(parents) < 2:
+    effects = [c for c in q.data.columns if c.numeric and c.name not in named]
+    parents = [c for c in q.data.columns if c.kind != "real"]
+    if q.factual.isna().any(axis=None) or not effects or len(parents) < 2:
         return replace(q, kind="plain")
     effect = effects[int(rng.integers(len(effects)))]
     parents = [c for c in parents if c.name != effect.name]
     parent = parents[int(rng.integers(len(parents)))]
-    step = float(effect.step or 1.0)
-    hat = q.factual[parent.name].iloc[0]
+    cause, follows = _cause(rng, q, effect, parent)
+    if cause is None:
+        return replace(q, kind="plain")
     count = str(rng.choice(["actions", "all"]))
-    if rng.random() < 0.6:
-        if parent.numeric:
-            rate = float(rng.choice([0.37, -0.6, 1.0, 0.5, 2.0])) * step / float(parent.step or 1.0)
-            cause = Cause([parent.name], coefficients={parent.name: rate})
-
-            def follows(F: pd.DataFrame) -> Any:
-                return rate * (column_of(F, parent.name) - float(hat))
-        else:
-            table = {v: float(rng.choice([0.0, 1.0, -1.0, 0.7])) * step for v in parent.values}
-            cause = Cause([parent.name], coefficients={parent.name: table})
-
-            def follows(F: pd.DataFrame) -> Any:
-                return np.array([table[v] - table[hat] for v in F[parent.name].to_numpy(dtype=object)])
-    else:
-        if not parent.numeric or q.world.data.X[[parent.name, effect.name]].isna().any(axis=None):
-            return replace(q, kind="plain")
-        kind = LinearRegression() if rng.random() < 0.5 else DecisionTreeRegressor(max_depth=2, random_state=0)
-        fitted = kind.fit(q.world.data.X[[parent.name]], q.world.data.X[effect.name])
-        cause = Cause([parent.name], model=fitted)
-
-        def follows(F: pd.DataFrame) -> Any:
-            return fitted.predict(F[[parent.name]]) - fitted.predict(q.factual[[parent.name]])[0]
-
-    own = _follows(effect.name, parent.name, float(q.factual[effect.name].iloc[0]), step, follows, q.factual)
+    own = _follows(q, effect, parent.name, follows)
     made = Causality({effect.name: cause}, count=count)  # type: ignore[arg-type]
-    free = frozenset({effect.name}) if count == "actions" else frozenset()
-    cost = replace(q.cost, free=free)
-    demands = [d if d.kind != "at_most" else _recount(d, cost, q) for d in q.demands]
-    return replace(q, criteria=(*q.criteria, made), cost=cost, demands=(*demands, own))
+    cost = replace(q.cost, free=frozenset({effect.name}) if count == "actions" else frozenset())
+    demands = [d if d.kind != "at_most" else _recount(cost, q) for d in q.demands]
+    q = replace(q, criteria=(*q.criteria, made), cost=cost, demands=(*demands, own))
+    return _with_effects(q, effect, parent.name, follows) if effect.step is None else q
 
 
-def _recount(old: Own, cost: Any, q: Question) -> Own:
-    from benchmarks.battery.demands import at_most  # noqa: PLC0415 - one name of a module used above
+def _cause(rng: np.random.Generator, q: Question, effect: Column, parent: Column) -> tuple[Any, Any]:
+    """Return a cause for the library, and what follows from it as a function of a table."""
+    step, hat = float(effect.step or 10.0**effect.unit), q.factual[parent.name].iloc[0]
+    if rng.random() < 0.4:
+        X = q.world.data.X
+        if not parent.numeric or X[[parent.name, effect.name]].isna().any(axis=None):
+            return None, None
+        kind = LinearRegression() if rng.random() < 0.5 else DecisionTreeRegressor(max_depth=2, random_state=0)
+        fitted = kind.fit(X[[parent.name]], X[effect.name])
+        at = float(fitted.predict(q.factual[[parent.name]])[0])
+        return Cause([parent.name], model=fitted), lambda F: fitted.predict(F[[parent.name]]) - at
+    if parent.numeric:
+        rate = float(rng.choice([0.37, -0.6, 1.0, 0.5, 2.0])) * step / float(parent.step or 1.0)
+        cause = Cause([parent.name], coefficients={parent.name: rate})
+        return cause, lambda F: rate * (column_of(F, parent.name) - float(hat))
+    table = {v: float(rng.choice([0.0, 1.0, -1.0, 0.7])) * step for v in parent.values}
+    cause = Cause([parent.name], coefficients={parent.name: table})
+    return cause, lambda F: np.array([table[v] - table[hat] for v in F[parent.name].to_numpy(dtype=object)])
 
+
+def _with_effects(q: Question, effect: Column, parent: str, follows: Any) -> Question:
+    """Return the question with the continuous effect computed in every row of its grid, in place of its own values."""
+    hat = float(q.factual[effect.name].iloc[0])
+    columns = tuple(replace(c, values=(hat,)) if c.name == effect.name else c for c in q.data.columns)
+    data = replace(q.data, columns=columns)
+    grid = grid_of(data)
+    moved = np.array([v != q.factual[parent].iloc[0] for v in grid[parent].to_numpy(dtype=object)])
+    value = np.where(moved, hat + follows(grid), hat)
+    grid[effect.name] = value.astype(effect.dtype)
+    exists = (value >= min(effect.low, hat)) & (value <= max(effect.high, hat))
+    for c in q.data.columns:
+        if c.numeric and c.name != effect.name:
+            x, now = column_of(grid, c.name), float(q.factual[c.name].iloc[0])
+            exists &= (x >= min(c.low, now)) & (x <= max(c.high, now))
+    return replace(q, data=data, grid=grid, exists=exists, cost=replace(q.cost, data=data))
+
+
+def _recount(cost: Any, q: Question) -> Own:
+    """Return the bound on the number of changes, with what follows not counted."""
     most = next(c.at_most for c in q.criteria if getattr(c, "at_most", None) is not None)
-    del old
     return at_most(cost, q.factual, most)
 
 
-def _follows(effect: str, parent: str, hat: float, step: float, follows: Any, factual: pd.DataFrame) -> Own:
-    """Return: within half a step of what follows; exactly as it is where nothing changed."""
-    now = factual[parent].iloc[0]
+def _follows(q: Question, effect: Column, parent: str, follows: Any) -> Own:
+    """Return: what follows, to half a step of a grid, or to a millionth of the range; as it is where nothing changed."""
+    now, hat = q.factual[parent].iloc[0], float(q.factual[effect.name].iloc[0])
+    x = q.world.data.X[effect.name].to_numpy(dtype=np.float64)
+    half = 0.5 * float(effect.step or 0.0)
+    dust = 1e-6 * float(effect.step or np.nanmax(x) - np.nanmin(x)) + 1e-12 * abs(hat)
+    grain = float(np.finfo(effect.dtype).eps) if effect.kind == "real" else 0.0
 
     def masks(F: pd.DataFrame) -> tuple[Mask, Mask]:
-        off = np.abs(column_of(F, effect) - hat - follows(F))
+        value = column_of(F, effect.name)
+        off = np.abs(value - hat - follows(F))
         still = np.array([v == now for v in F[parent].to_numpy(dtype=object)])
-        home = column_of(F, effect) == hat
-        dust = 1e-6 * max(step, 0.0) + 1e-12 * abs(hat)
-        return np.where(still, home, off <= 0.5 * step + dust), np.where(still, home, off <= 0.5 * step - dust)
+        near = off <= half + dust + 4.0 * grain * np.abs(value)
+        sure = off <= half - dust if half else off <= 2.0 * grain * np.maximum(np.abs(value), abs(hat))
+        return np.where(still, value == hat, near), np.where(still, value == hat, sure)
 
-    return Own("causality", lambda t: t.startswith(f"{effect} follows from"), masks, lambda _: None)
+    return Own("causality", lambda t: t.startswith(f"{effect.name} follows from"), masks, lambda _: None)

@@ -55,6 +55,10 @@ class Family:
         Whether it takes missing numbers by itself.
     share
         How often it is drawn.
+    adapt
+        From a fitted estimator, the transformer before it and the number of classes to another framework's model.
+    single
+        Whether it computes in single precision, so that a score is known to seven digits only.
     """
 
     name: str
@@ -63,6 +67,8 @@ class Family:
     steps: bool = False
     missing: bool = False
     share: float = 1.0
+    adapt: Callable[[Any, Any, int], Any] | None = None
+    single: bool = False
 
 
 def _seed(rng: Rng) -> int:
@@ -254,6 +260,43 @@ def _catboost(rng: Rng, k: int) -> Any:
     return (catboost.CatBoostClassifier if k else catboost.CatBoostRegressor)(**options)
 
 
+def _as_torch(net: Any, transform: Any, k: int) -> Any:
+    """Return a fitted network of scikit-learn as a module of PyTorch, in single precision."""
+    import torch  # noqa: PLC0415 - an optional framework
+
+    from ifonly.adapters import TorchClassifier, TorchRegressor  # noqa: PLC0415 - beside its framework
+
+    layers: list[Any] = []
+    for weights, bias in zip(net.coefs_, net.intercepts_, strict=True):
+        linear = torch.nn.Linear(*weights.shape)
+        with torch.no_grad():
+            linear.weight.copy_(torch.as_tensor(weights.T))
+            linear.bias.copy_(torch.as_tensor(bias))
+        layers += [linear, torch.nn.ReLU()]
+    module = torch.nn.Sequential(*layers[:-1])
+    if not k:
+        return TorchRegressor(module, transform=transform)
+    return TorchClassifier(module, list(net.classes_), transform=transform)
+
+
+def _as_onnx(estimator: Any, transform: Any, k: int) -> Any:
+    """Return a fitted estimator as an ONNX file, in single precision."""
+    from skl2onnx import convert_sklearn  # noqa: PLC0415 - an optional framework
+    from skl2onnx.common.data_types import FloatTensorType  # noqa: PLC0415 - beside it
+
+    from ifonly.adapters import OnnxClassifier, OnnxRegressor  # noqa: PLC0415 - beside its framework
+
+    options = {id(estimator): {"zipmap": False}} if k else {}
+    inputs = [("x", FloatTensorType([None, estimator.n_features_in_]))]
+    graph = convert_sklearn(estimator, initial_types=inputs, options=options, target_opset=15)
+    return (OnnxClassifier if k else OnnxRegressor)(graph, transform=transform)
+
+
+def _for_onnx(rng: Rng, k: int) -> Any:
+    options = [_logistic, _forest, _tree] if k else [_tree, _forest]
+    return _either(rng, *options)(rng, k)
+
+
 FAMILIES: dict[str, Family] = {
     f.name: f
     for f in (
@@ -276,6 +319,8 @@ FAMILIES: dict[str, Family] = {
         Family("xgboost", _xgboost, (0, 2, 3), steps=True, missing=True, share=1.0),
         Family("lightgbm", _lightgbm, (0, 2, 3), steps=True, missing=True, share=1.0),
         Family("catboost", _catboost, (0, 2, 3), steps=True, share=0.5),
+        Family("torch", _network, (0, 2, 3), share=0.6, adapt=_as_torch, single=True),
+        Family("onnx", _for_onnx, (0, 2, 3), share=0.4, adapt=_as_onnx, single=True),
     )
 }
 
@@ -296,6 +341,15 @@ def _scaler(rng: Rng, family: Family) -> Any:
             KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf"),
         ]
     return options[int(rng.integers(len(options)))]
+
+
+def _splits_on_levels(family: Family, data: Data, model: Any) -> bool:
+    """Whether a model can be told to split on levels itself; if so, it is told."""
+    if any(c.kind in ("category", "order") and c.dtype != "category" for c in data.columns):
+        return False
+    if family.name == "xgboost":
+        model.set_params(enable_categorical=True, tree_method="hist")
+    return family.name in ("hist boosting", "lightgbm", "xgboost")
 
 
 def fit(family: Family, rng: Rng, data: Data, k: int) -> tuple[Any, Any, list[str]]:
@@ -332,13 +386,17 @@ def fit(family: Family, rng: Rng, data: Data, k: int) -> tuple[Any, Any, list[st
     if text:
         parts.append(("text", encoder, text))
     last = family.make(rng, k)
-    if scaler == "passthrough" and not text and rng.random() < 0.5:
-        model = last
-    else:
-        model = Pipeline([("columns", ColumnTransformer(parts)), ("model", last)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(data.X, y)
+        if family.adapt is not None:
+            columns = ColumnTransformer(parts).fit(data.X, y)
+            model = family.adapt(last.fit(np.asarray(columns.transform(data.X), dtype=np.float64), y), columns, k)
+        elif scaler == "passthrough" and not text and rng.random() < 0.5:
+            model = last.fit(data.X, y)
+        elif _splits_on_levels(family, data, last) and rng.random() < 0.5:
+            model = last.fit(data.X, y)
+        else:
+            model = Pipeline([("columns", ColumnTransformer(parts)), ("model", last)]).fit(data.X, y)
     words = [f"{type(last).__name__} {_short(last)}", f"numbers by {_short(scaler)}"]
     return model, pd.Series(y), words
 

@@ -125,7 +125,7 @@ class Judge:
         """Look for something cheaper between the rows of the grid, where a column is continuous."""
         q, oracle = self.q, self.q.world.oracle
         nested = q.diversity is not None and q.diversity.nested  # how little still is a change has no least value
-        if q.slow or nested or any(d.kind.startswith("robust") for d in q.demands):
+        if q.slow or nested or any(d.kind.startswith(("robust", "causality")) for d in q.demands):
             return []
         mask = q.exists & self.wanted[1]
         for own in (*q.demands, *extra):
@@ -171,7 +171,7 @@ class Judge:
             if row[c.name].dtype != q.world.data.X[c.name].dtype:
                 out.append(Fault("dtype", f"{c.name} is {row[c.name].dtype}, not {q.world.data.X[c.name].dtype}"))
             if pd.isna(value) or pd.isna(now):
-                if pd.isna(value) != pd.isna(now):
+                if pd.isna(value) != (pd.isna(now) and c.name not in q.filled):
                     out.append(Fault("missing", f"{c.name} goes from {now!r} to {value!r}"))
             elif c.numeric:
                 low, high = min(c.low, float(now)), max(c.high, float(now))
@@ -264,7 +264,7 @@ class Judge:
         out = []
         if self.possible(owns, sure=True, wanted=want) is not None:
             out.append(Fault("conflict", f"these can be met together: {error.conflict}"))
-        if self.q.partial:
+        if self.q.partial or "not shown to be minimal" in str(error):
             return out
         for i, text in enumerate(error.conflict):
             rest = [d for j, d in enumerate(named) if j != i and d is not None]

@@ -76,7 +76,8 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 def explainer_for(q: Question) -> Explainer:
     """Return an explainer of the question's world."""
     y = q.world.y if q.with_y else None
-    return Explainer(q.world.model, q.world.data.X, y, schema=q.world.schema, criteria=(), solver=q.solver)
+    house = q.criteria[: q.house]
+    return Explainer(q.world.model, q.world.data.X, y, schema=q.world.schema, criteria=house, solver=q.solver)
 
 
 def ask(q: Question, make: Callable[[Question], Any] = explainer_for) -> tuple[Any, float, float]:
@@ -85,7 +86,12 @@ def ask(q: Question, make: Callable[[Question], Any] = explainer_for) -> tuple[A
     try:
         explainer = make(q)
         began, worked = time.perf_counter(), time.process_time()
-        answer = explainer.explain(q.factual, want=q.target, n=q.n, criteria=q.criteria, time_limit=q.limit)
+        asked = {"want": q.target, "n": q.n, "criteria": q.criteria[q.house :], "time_limit": q.limit}
+        if q.kind == "batch":
+            outcome = explainer.explain_all(q.factual, **asked)[0]
+            answer = outcome.explanation if outcome.error is None else outcome.error
+        else:
+            answer = explainer.explain(q.factual, **asked)
     except Exception as error:  # noqa: BLE001 - whatever comes is judged
         answer = error
     return answer, time.perf_counter() - began, time.process_time() - worked
@@ -142,6 +148,8 @@ def run_one(seed: int, index: int, world: World, make: Callable[[Question], Any]
         q = draw_question(seed, index, world)
     except Unfit as none:
         return Result(seed, index, "no question", note=str(none))
+    except Exception as error:  # noqa: BLE001 - a question that cannot be put is a fault of the battery, and told
+        return Result(seed, index, "failed", faults=[{"kind": "not drawn", "text": repr(error)[:300]}])
     result = _asked(seed, index, q, make)
     if q.kind == "units" and result.verdict in ("answered", "impossible"):
         _compare_units(seed, index, q, result, make)
@@ -157,7 +165,10 @@ def _asked(seed: int, index: int, q: Question, make: Callable[[Question], Any]) 
             warnings.simplefilter("ignore")
             answer, seconds, processor = ask(q, make)
             signal.alarm(0)
-            verdict, faults, note = judged(q, answer)
+            try:
+                verdict, faults, note = judged(q, answer)
+            except Exception as error:  # noqa: BLE001 - so is one that cannot be judged
+                verdict, faults, note = "failed", [Fault("not judged", repr(error)[:300])], ""
     except _Hung:
         verdict, faults, note = "failed", [Fault("hung", f"no word after {patience} s")], ""
         answer, seconds, processor = None, float(patience), float(patience)

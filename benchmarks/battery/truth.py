@@ -23,6 +23,7 @@ __all__ = ["Cost", "Hull", "Mask", "Oracle", "Want", "changed", "in_ball"]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+_SINGLE = 1e-5  # the same for a model that computes in single precision
 _TIE = 1e-9  # of the largest lead: a score this near to its threshold may fall either way
 
 
@@ -43,6 +44,7 @@ class Oracle:
 
     model: Any
     steps: bool
+    single: bool = False
 
     def met(self, F: pd.DataFrame, want: Want) -> Mask:
         """Say which rows have the outcome, by predict or predict_proba alone."""
@@ -88,7 +90,7 @@ class Oracle:
         lead = self.lead(F, want)
         if lead is None:
             return met, met
-        slack = _TIE * max(1.0, float(np.abs(lead[np.isfinite(lead)]).max(initial=0.0)))
+        slack = (_SINGLE if self.single else _TIE) * max(1.0, float(np.abs(lead[np.isfinite(lead)]).max(initial=0.0)))
         if margin:
             slack = max(slack, 1e-7 * margin)
             return met & (lead >= margin - slack), met & (lead >= margin + 1e-5 * max(margin, 1e-3))

@@ -159,7 +159,9 @@ def draw_data(rng: np.random.Generator, *, largest: int = 900, gaps: bool = Fals
     """Draw columns until the grid is as large as it may be, and a training table over them."""
     kinds = ["whole", "decimal", "flag", "category", "order"] + ["real"] * real
     weights = np.array([3.0, 3.0, 1.0, 2.0, 1.0] + [4.0] * real)
-    tame = bool(rng.random() < 0.5)  # half of the worlds are ordinary, so that a fault of logic is not taken for one of units
+    tame = bool(
+        rng.random() < 0.5
+    )  # half of the worlds are ordinary, so that a fault of logic is not taken for one of units
     columns = [_column(rng, "whole" if rng.random() < 0.5 else "decimal", 0, tame)]
     wanted = int(rng.integers(2, 6))
     for i in range(1, 8):
@@ -203,7 +205,7 @@ def _column(rng: np.random.Generator, kind: str, i: int, tame: bool) -> Column:
     if kind == "flag":
         return Column(name, kind, (False, True), dtype="bool")
     if kind == "order":
-        return Column(name, kind, ORDER[: int(rng.integers(3, 5))], dtype="text")
+        return Column(name, kind, ORDER[: int(rng.integers(3, 5))], dtype=str(rng.choice(["text", "category"])))
     return Column(name, kind, LEVELS[: int(rng.integers(2, 5))], dtype=str(rng.choice(["text", "category"])))
 
 
