@@ -14,7 +14,7 @@ from benchmarks.battery.truth import Cost, Floats, Mask
 from benchmarks.battery.worlds import Column, Data
 from ifonly import Implies, LinearRow
 
-__all__ = ["Own", "RULES", "at_most", "draw_rule", "numbers_in"]
+__all__ = ["RULES", "Own", "at_most", "draw_rule", "numbers_in"]
 
 Masks = tuple[Mask, Mask]
 _NUMBER = r"-?(?:inf|None|\d+(?:\.\d+)?(?:e[+-]?\d+)?)"

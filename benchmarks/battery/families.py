@@ -231,7 +231,7 @@ def _transformed(rng: Rng, k: int) -> Any:
 
 # -- boosters of others, and other frameworks' networks -----------------------------------------------------------------
 def _xgboost(rng: Rng, k: int) -> Any:
-    import xgboost  # noqa: PLC0415 - an optional framework
+    import xgboost
 
     options = {
         "n_estimators": int(rng.integers(2, 6)),
@@ -245,7 +245,7 @@ def _xgboost(rng: Rng, k: int) -> Any:
 
 
 def _lightgbm(rng: Rng, k: int) -> Any:
-    import lightgbm  # noqa: PLC0415 - an optional framework
+    import lightgbm
 
     options = {"n_estimators": int(rng.integers(2, 6)), "num_leaves": 5, "min_child_samples": 3, "min_data_in_bin": 1}
     options |= {"n_jobs": 1, "verbose": -1, "random_state": _seed(rng)}
@@ -253,7 +253,7 @@ def _lightgbm(rng: Rng, k: int) -> Any:
 
 
 def _catboost(rng: Rng, k: int) -> Any:
-    import catboost  # noqa: PLC0415 - an optional framework
+    import catboost
 
     options = {"iterations": int(rng.integers(2, 6)), "depth": int(rng.integers(1, 4)), "verbose": 0}
     options |= {"allow_writing_files": False, "thread_count": 1, "random_seed": _seed(rng)}
@@ -262,9 +262,9 @@ def _catboost(rng: Rng, k: int) -> Any:
 
 def _as_torch(net: Any, transform: Any, k: int) -> Any:
     """Return a fitted network of scikit-learn as a module of PyTorch, in single precision."""
-    import torch  # noqa: PLC0415 - an optional framework
+    import torch
 
-    from ifonly.adapters import TorchClassifier, TorchRegressor  # noqa: PLC0415 - beside its framework
+    from ifonly.adapters import TorchClassifier, TorchRegressor
 
     layers: list[Any] = []
     for weights, bias in zip(net.coefs_, net.intercepts_, strict=True):
@@ -281,10 +281,10 @@ def _as_torch(net: Any, transform: Any, k: int) -> Any:
 
 def _as_onnx(estimator: Any, transform: Any, k: int) -> Any:
     """Return a fitted estimator as an ONNX file, in single precision."""
-    from skl2onnx import convert_sklearn  # noqa: PLC0415 - an optional framework
-    from skl2onnx.common.data_types import FloatTensorType  # noqa: PLC0415 - beside it
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import FloatTensorType
 
-    from ifonly.adapters import OnnxClassifier, OnnxRegressor  # noqa: PLC0415 - beside its framework
+    from ifonly.adapters import OnnxClassifier, OnnxRegressor
 
     options = {id(estimator): {"zipmap": False}} if k else {}
     inputs = [("x", FloatTensorType([None, estimator.n_features_in_]))]
@@ -391,9 +391,9 @@ def fit(family: Family, rng: Rng, data: Data, k: int) -> tuple[Any, Any, list[st
         if family.adapt is not None:
             columns = ColumnTransformer(parts).fit(data.X, y)
             model = family.adapt(last.fit(np.asarray(columns.transform(data.X), dtype=np.float64), y), columns, k)
-        elif scaler == "passthrough" and not text and rng.random() < 0.5:
-            model = last.fit(data.X, y)
-        elif _splits_on_levels(family, data, last) and rng.random() < 0.5:
+        elif (scaler == "passthrough" and not text and rng.random() < 0.5) or (
+            _splits_on_levels(family, data, last) and rng.random() < 0.5
+        ):
             model = last.fit(data.X, y)
         else:
             model = Pipeline([("columns", ColumnTransformer(parts)), ("model", last)]).fit(data.X, y)

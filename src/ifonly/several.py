@@ -25,7 +25,6 @@ from ifonly.schema import Numeric
 __all__ = ["Answer", "Asked", "NoMore", "Several", "answers"]
 
 _BOXES = 12
-_SAME = 1e-9
 _ROWS_PER_ANSWER = 4
 _INTERRUPTED = "interrupted"
 _OUT_OF_TIME = "out of time"
@@ -233,10 +232,12 @@ def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
     for u in met[np.argsort(statement.objective(met), kind="stable")]:
         if len(found) == n or asked.deadline.passed:
             break
-        if any(np.allclose(u, a.u, rtol=0.0, atol=_SAME, equal_nan=True) for a in found):
+        # As rows are stored, points that differ by less than their dtypes can tell are one.
+        stored = statement.query.schema.stored(u)
+        if any(np.array_equal(stored, a.u, equal_nan=True) for a in found):
             continue
         answer = asked.another(u, first)
-        if answer is not None:
+        if answer is not None and not any(np.array_equal(answer.u, a.u, equal_nan=True) for a in found):
             found.append(answer)
     late = asked.deadline.passed
     several = _several(
