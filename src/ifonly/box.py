@@ -57,14 +57,16 @@ class Box:
 
     def narrow(self, j: int, lower: float = -np.inf, upper: float = np.inf) -> None:
         """Intersect numeric feature `j` with an interval, rounded inwards to its grid."""
-        step = self.schema.features[j].step  # type: ignore[union-attr]
+        feature = self.schema.features[j]
+        assert isinstance(feature, Numeric)
+        step = feature.step
         if step is not None:
-            feature = self.schema.features[j]
-            assert isinstance(feature, Numeric)
             if np.isfinite(lower):
                 lower = feature.snap(float(np.ceil(lower / step - _GRID_DUST)) * step)
             if np.isfinite(upper):
                 upper = feature.snap(float(np.floor(upper / step + _GRID_DUST)) * step)
+        else:  # what the column cannot hold is no value of the feature
+            lower, upper = float(feature.at_least(lower)), float(feature.at_most(upper))
         self.lower[j] = max(self.lower[j], lower)
         self.upper[j] = min(self.upper[j], upper)
 

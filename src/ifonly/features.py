@@ -33,6 +33,7 @@ __all__ = [
 
 WHOLE_TOLERANCE = 1e-9
 _LARGEST_WHOLE = 2.0**53
+_DOUBLE = np.dtype("float64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,26 @@ class Numeric:
     def step(self) -> float | None:
         """The grid's spacing, or None for a continuous feature."""
         return None if self.precision is None else 10.0**-self.precision
+
+    def at_least(self, value: npt.ArrayLike) -> FloatArray:
+        """Return the least numbers that the column's dtype can hold and that are not below the given ones."""
+        return self._stored(value, np.inf)
+
+    def at_most(self, value: npt.ArrayLike) -> FloatArray:
+        """Return the greatest numbers that the column's dtype can hold and that are not above the given ones."""
+        return self._stored(value, -np.inf)
+
+    def _stored(self, value: npt.ArrayLike, towards: float) -> FloatArray:
+        given = np.asarray(value, dtype=np.float64)
+        if self.dtype == _DOUBLE:
+            return given
+        kind = np.dtype(getattr(self.dtype, "numpy_dtype", self.dtype)) if self.precision is None else np.dtype(float)
+        if kind.kind != "f" or kind.itemsize >= given.itemsize:
+            return given
+        with np.errstate(over="ignore"):
+            near = given.astype(kind)
+        beyond = near.astype(np.float64) < given if towards > 0 else near.astype(np.float64) > given
+        return np.asarray(np.where(beyond, np.nextafter(near, kind.type(towards)), near), dtype=np.float64)
 
     def snap(self, value: float) -> float:
         """Return `value` on the grid (nearest point), free of the dust of floating point."""

@@ -27,6 +27,7 @@ BoolArray = npt.NDArray[np.bool_]
 _AT_EDGE = 1e-6
 _CHEAP = 1e-12
 _HALVINGS = 60
+_DUST = 1e-9
 
 
 def far_shift(demand: Stays, query: Query, costs: Costs, u: FloatArray, y: FloatArray) -> FloatArray:
@@ -141,9 +142,14 @@ def _widened(demand: Stays, prices: _Prices, region: Box, u: FloatArray) -> Box:
         share = np.where(demand.reach > 0, near / np.where(demand.reach > 0, demand.reach, 1.0), 0.0)
         reach = reach * prices.on_sphere(share, share > 0)
     box = region.copy()
-    for j in np.flatnonzero(reach):
+    for j in map(int, np.flatnonzero(reach)):
         box.lower[j] = max(region.lower[j] - reach[j], limits.lower[j])
         box.upper[j] = min(region.upper[j] + reach[j], limits.upper[j])
+        # `u` itself is ruled out; the dust of a root must not leave it outside.
+        value = float(u[limits.schema.starts[j]])
+        dust = _DUST * max(abs(value), float(reach[j]))
+        if box.lower[j] - dust <= value <= box.upper[j] + dust:
+            box.lower[j], box.upper[j] = min(box.lower[j], value), max(box.upper[j], value)
     return box
 
 

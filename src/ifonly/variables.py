@@ -41,9 +41,12 @@ class Cells:
         inside = np.unique(cuts[(cuts >= lower) & (cuts < upper)])
         step = feature.step
         if step is None:
-            low = np.concatenate([[lower], np.nextafter(inside, np.inf)])
-            high = np.concatenate([inside, [upper]])
-            return cls(inside, low, high)
+            low = np.concatenate([[lower], feature.at_least(np.nextafter(inside, np.inf))])
+            high = np.concatenate([feature.at_most(inside), [upper]])
+            some = low <= high  # between neighbouring cuts there may be no number of the column's dtype
+            if not some.all():
+                low, high = low[some], high[some]
+            return cls(high[:-1], low, high)
         # b / 10^p is the float nearest to the decimal number, as a value on the grid is stored; b * step may be off by one.
         unit = 10.0 ** (feature.precision or 0)
         below = np.floor(inside * unit)

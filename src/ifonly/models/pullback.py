@@ -206,13 +206,21 @@ def _reach(source: Source, c: Column, j: int, z: Callable[[FloatArray], FloatArr
     if c.identity and floating and feature.step is None:
         last = float(np.finfo(feature.dtype).max) / 4.0  # so that differences are finite too
         return -last, last
-    far = 1e3 * max(abs(feature.lower), abs(feature.upper), feature.upper - feature.lower, 1.0)
+    # Without a size of its own, a constant 0, a feature is looked at in units of 1.
+    far = 1e3 * (max(abs(feature.lower), abs(feature.upper), feature.upper - feature.lower) or 1.0)
     low, high = -far, far
     if isinstance(feature.dtype, np.dtype) and feature.dtype.kind in "iu":
         kept = np.iinfo(feature.dtype)
         low, high = max(low, float(kept.min)), min(high, float(kept.max))
-    defined = np.isfinite(z(np.array([low, high])))
-    return (low if defined[0] else feature.lower), (high if defined[1] else feature.upper)
+    return (low if _is_defined(z, low) else feature.lower), (high if _is_defined(z, high) else feature.upper)
+
+
+def _is_defined(z: Callable[[FloatArray], FloatArray], value: float) -> bool:
+    """Whether a transform has a finite value there; some refuse with an error what others make infinite."""
+    try:
+        return bool(np.isfinite(z(np.array([value])))[0])
+    except ValueError:
+        return False
 
 
 def _last_below(below: Below, thresholds: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,26 @@ def _is_empty(highs: Any, program: MipArrays) -> bool:
     """Whether a ray of the duals proves that no point meets all rows, within the bounds of all columns."""
     if bool((program.lower > program.upper).any() or (program.row_lower > program.row_upper).any()):
         return True
+    # a single row whose columns cannot add up to what it asks for
+    if any(safe_bound(program, y, np.zeros(program.n_columns)) > 0.0 for y in _suspects(program)):
+        return True
     ray = _ray(highs, program.n_rows)
     return ray is not None and safe_bound(program, ray, np.zeros(program.n_columns)) > 0.0
+
+
+def _suspects(program: MipArrays) -> Iterator[FloatArray]:
+    """Yield the duals of single rows that interval arithmetic cannot meet."""
+    row = np.repeat(np.arange(program.n_rows), np.diff(program.matrix.indptr))
+    column, value = program.matrix.indices, program.matrix.data
+    with np.errstate(invalid="ignore"):
+        ends = value * program.lower[column], value * program.upper[column]
+        low = np.bincount(row, np.minimum(*ends), program.n_rows)
+        high = np.bincount(row, np.maximum(*ends), program.n_rows)
+        for sign, broken in ((1.0, high < program.row_lower), (-1.0, low > program.row_upper)):
+            for i in np.flatnonzero(broken):
+                y = np.zeros(program.n_rows)
+                y[i] = sign
+                yield y
 
 
 def _ray(highs: Any, n_rows: int) -> FloatArray | None:
