@@ -77,13 +77,15 @@ def balance(program: MipArrays, cutoff: float = np.inf) -> Balanced:
     offset_cost = program.offset + float(program.cost @ shift)
     dearest = max(float(np.abs(cost).max(initial=0.0)), *(abs(s.weight) for s in squares), 0.0, 0.0)
     unit = _objective_factor(dearest, cutoff - offset_cost)
+    with np.errstate(over="ignore"):  # a side that is beyond all floats is no side
+        sides = (program.row_lower - offset) * row_factor, (program.row_upper - offset) * row_factor
     scaled = replace(
         program,
         cost=cost * unit,
         offset=offset_cost * unit,
         matrix=sparse.csr_matrix(sparse.diags_array(row_factor) @ matrix) if program.n_rows else matrix,
-        row_lower=(program.row_lower - offset) * row_factor,
-        row_upper=(program.row_upper - offset) * row_factor,
+        row_lower=sides[0],
+        row_upper=sides[1],
         lower=(program.lower - shift) / factor,
         upper=(program.upper - shift) / factor,
         squares=tuple(replace(s, weight=s.weight * unit) for s in squares),
