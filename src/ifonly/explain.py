@@ -165,15 +165,39 @@ class Explainer:
         n_jobs: int = 1,
         time_limit: float = 30.0,
         progress: bool = False,
+        executor: Any = None,
     ) -> Explanations:
         """Explain many rows; each gets a status of its own, and one bad row never stops the others.
 
-        Ctrl-C ends the batch: the rows that are done keep their answers, the others have the status "interrupted".
+        Rows with equal values are asked once. Ctrl-C ends the batch: the rows that are done keep their answers, the others
+        have the status "interrupted".
+
+        Parameters
+        ----------
+        rows
+            A frame or array of factuals.
+        want, n, criteria, time_limit
+            As in `explain`; the time limit is that of one row.
+        n_jobs
+            How many processes; -1 is one per core.
+        progress
+            Whether to show a bar.
+        executor
+            Who runs the parts: any executor of `concurrent.futures` (Dask's ``client.get_executor()`` is one), or the name
+            of a joblib backend. The default is joblib's own, with `n_jobs` processes.
         """
         from ifonly.batch import explain_batch  # noqa: PLC0415 - joblib is loaded only for batches
 
         return explain_batch(
-            self, rows, want=want, n=n, criteria=criteria, n_jobs=n_jobs, time_limit=time_limit, progress=progress
+            self,
+            rows,
+            want=want,
+            n=n,
+            criteria=criteria,
+            n_jobs=n_jobs,
+            time_limit=time_limit,
+            progress=progress,
+            executor=executor,
         )
 
     # -- asking -------------------------------------------------------------------------------------------------
