@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from ifonly.version import __version__
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
 
-__all__ = ["Batch", "explain_to", "open_source", "plan_batch"]
+__all__ = ["Batch", "check_explainer", "explain_to", "open_source", "plan_batch", "question_options", "settle_plan"]
 
 SHARD_ROWS = 1000
 # Long enough for no search to meet it: a search that counts on the clock is not reproducible.
@@ -128,15 +128,7 @@ def plan_batch(
     if shard_rows < 1 or n < 1:
         raise CriterionError(f"'shard_rows' and 'n' must be at least 1, got {shard_rows!r} and {n!r}.")
     measured = source.measure(shard_rows)
-    parts = {
-        "ifonly": __version__,
-        "input": measured.sha256,
-        "model": prints.of_model(explainer),
-        "policy": prints.of_value((explainer.criteria, tuple(criteria))),
-        "schema": prints.of_value(explainer.schema),
-        "training": prints.of_training(explainer),
-        "wish": prints.of_value(want),
-    }
+    parts = {"input": measured.sha256} | _prints(explainer, want, criteria)
     settings = {
         "n": n,
         "reproducible": reproducible,
@@ -155,8 +147,32 @@ def plan_batch(
         files=dict(files or {}),
         asked=dict(asked or {"want": repr(want)}),
     )
-    limit = _ENDLESS if reproducible else time_limit
-    return plan, {"want": want, "n": n, "criteria": tuple(criteria), "time_limit": limit}
+    return plan, question_options(plan, want, criteria)
+
+
+def question_options(plan: Plan, want: Any, criteria: Sequence[Criterion] = ()) -> dict[str, Any]:
+    """Return the options of every question of a plan."""
+    limit = plan.settings["time_limit"]
+    options = {"want": want, "n": plan.settings["n"], "criteria": tuple(criteria)}
+    return options | {"time_limit": _ENDLESS if limit is None else limit}
+
+
+def _prints(explainer: Explainer, want: Any, criteria: Sequence[Criterion]) -> dict[str, str]:
+    """Return the fingerprints of all that an answer depends on besides its row."""
+    return {
+        "ifonly": __version__,
+        "model": prints.of_model(explainer),
+        "policy": prints.of_value((explainer.criteria, tuple(criteria))),
+        "schema": prints.of_value(explainer.schema),
+        "training": prints.of_training(explainer),
+        "wish": prints.of_value(want),
+    }
+
+
+def check_explainer(plan: Plan, folder: Path, explainer: Explainer, want: Any) -> None:
+    """Refuse an explainer that is not the one that was planned with, and say in what it differs."""
+    now = replace(plan, prints=dict(plan.prints) | _prints(explainer, want, ()))
+    plan.refuse_changes(now, folder)
 
 
 def _default_output() -> Output:

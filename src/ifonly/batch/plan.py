@@ -19,10 +19,13 @@ FORMAT = "ifonly-batch/1"
 PLAN_FILE = "plan.json"
 
 _WORDS = {
+    "background file": "the file of the training data",
     "ifonly": "the version of ifonly",
     "input": "the rows",
     "model": "the model",
+    "model file": "the file of the model",
     "policy": "the policy",
+    "policy file": "the file of the policy",
     "schema": "the schema",
     "settings": "the settings",
     "training": "the training data",

@@ -104,6 +104,7 @@ class CsvSource:
 
     def measure(self, shard_rows: int) -> Measured:
         """Count the records, note where every `shard_rows`-th begins, and fingerprint the file, in one pass."""
+        self.header()
         with self.path.open("rb") as file:
             lines = _Lines(file)
             offsets, rows = [], 0
