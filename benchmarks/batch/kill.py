@@ -3,8 +3,8 @@
     python -m benchmarks.batch.kill --kills 200
 
 Each round starts a run in a process group of its own and kills, with SIGKILL and after a random time, the whole group, only
-the driver (its workers go on for a while, as a second runner of the same shards), or one worker. Runs follow until the batch is
-complete; then it is verified and collected, and its tables are compared with those of an undisturbed run.
+the driver (its workers go on for a while, as a second runner of the same shards), or one worker. Runs follow until the batch
+is complete; then it is verified and collected, and its tables are compared with those of an undisturbed run.
 """
 
 from __future__ import annotations
