@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -62,17 +62,15 @@ def collect_plan(folder: Path, plan: Plan, *, partial: bool = False) -> Collecte
     columns = answer_columns(plan.labels)
 
     def write_answers(file: BinaryIO) -> None:
-        writer = _writer(plan, file, columns)
-        for records in answers():
-            summary.add(records)
-            writer.write(records)
-        writer.close()
+        with closing(_writer(plan, file, columns)) as writer:
+            for records in answers():
+                summary.add(records)
+                writer.write(records)
 
     def write_changes(file: BinaryIO) -> None:
-        writer = _writer(plan, file, CHANGE_COLUMNS)
-        for records in answers():
-            writer.write(list(_tidy(records)))
-        writer.close()
+        with closing(_writer(plan, file, CHANGE_COLUMNS)) as writer:
+            for records in answers():
+                writer.write(list(_tidy(records)))
 
     write_atomically(files["answers"], write_answers)
     write_atomically(files["changes"], write_changes)

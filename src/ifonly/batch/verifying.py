@@ -18,7 +18,7 @@ from ifonly.batch.records import Record
 from ifonly.batch.shards import State, read_shard, shard_path, state_of
 from ifonly.batch.values import value_reader
 from ifonly.errors import BatchFailed, IfOnlyError, IfOnlyWarning
-from ifonly.features import Numeric
+from ifonly.features import Numeric, plain
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -129,7 +129,7 @@ def _check_answers(
     options: Mapping[str, Any],
 ) -> None:
     """Put every answer to the model, all of a shard in one call, and measure its demands and cost."""
-    answered = [r for r in records if r["answer"] is not None]
+    answered = [r for r in records if r["answer"] is not None and 0 <= r["row"] - shard.first < shard.rows]
     if not answered:
         return
     rows = [_answer_row(explainer, piece.frame.iloc[[r["row"] - shard.first]], r) for r in answered]
@@ -138,7 +138,9 @@ def _check_answers(
     for record, u, label in zip(answered, U, said, strict=True):
         verdict.checked += 1
         if not _same(label, record["prediction"]):
-            verdict.tell(f"Row {record['row']}: the model says {label!r} of its answer, not {record['prediction']!r}.")
+            verdict.tell(
+                f"Row {record['row']}: the model says {plain(label)!r} of its answer, not {record['prediction']!r}."
+            )
         factual = piece.frame.iloc[[record["row"] - shard.first]]
         for fault in _measured(explainer, factual, u, record, options):
             verdict.tell(f"Row {record['row']}: {fault}")
