@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -96,6 +97,13 @@ def _run_here(run: Run, job: Job, folder: Path, todo: Sequence[Shard], listener:
         run.interrupted = True
 
 
+def _few_threads(processes: int) -> dict[str, str]:
+    """Return an environment in which linear algebra shares the cores among processes, unless the user has said how."""
+    share = str(max(1, (os.cpu_count() or 1) // processes))
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+    return {name: os.environ.get(name, share) for name in names}
+
+
 @dataclass
 class _Crew:
     """Workers of any kind, and the shards that are under way."""
@@ -184,7 +192,8 @@ class _Crew:
         """Return a pool of our own: joblib's is shared by all that runs in this process, and a death would break it."""
         from joblib.externals.loky import ProcessPoolExecutor  # noqa: PLC0415 - loaded only for batches
 
-        return ProcessPoolExecutor(max_workers=workers(None, self.n_jobs))
+        count = workers(None, self.n_jobs)
+        return ProcessPoolExecutor(max_workers=count, env=_few_threads(count))
 
     def _after_a_death(self, suspects: Sequence[Shard]) -> None:
         """Run the shards that were under way when a worker died one by one; give up the one that kills again."""
