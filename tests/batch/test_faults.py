@@ -204,6 +204,7 @@ def test_a_shard_whose_content_was_changed_is_found(explainer: Explainer, tmp_pa
         batch.collect()
 
 
+@pytest.mark.frameworks
 def test_parquet_shards_are_guarded_too(explainer: Explainer, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
     batch = explain(explainer, tmp_path, output="parquet")

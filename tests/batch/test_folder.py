@@ -125,6 +125,7 @@ def test_a_file_gives_the_answers_of_the_frame(explainer: Explainer, whole: Batc
     assert batch.verify().ok
 
 
+@pytest.mark.frameworks
 def test_parquet_in_and_out(explainer: Explainer, whole: Batch, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
     table = rows().assign(id=[f"k{i}" for i in range(60)])

@@ -188,11 +188,11 @@ class _Crew:
         if not done:
             self.listener.beat(rows_under_way(self.folder))
 
-    def _pool(self) -> Any:
+    def _pool(self, count: int | None = None) -> Any:
         """Return a pool of our own: joblib's is shared by all that runs in this process, and a death would break it."""
         from joblib.externals.loky import ProcessPoolExecutor  # noqa: PLC0415 - loaded only for batches
 
-        count = workers(None, self.n_jobs)
+        count = workers(None, self.n_jobs) if count is None else count
         return ProcessPoolExecutor(max_workers=count, env=_few_threads(count))
 
     def _after_a_death(self, suspects: Sequence[Shard]) -> None:
@@ -200,18 +200,28 @@ class _Crew:
         self.listener.told(
             "A worker died (killed, or out of memory). Nothing is lost: the shards it was at are run again, one by one."
         )
-        self.pool = self._pool()
+        self.pool = self._pool(1)
         for shard in suspects:
             for death in range(1, _DEATHS + 1):
                 try:
                     report = self.pool.submit(self.work, *self._task(self.parcel, shard)).result()
                 except BrokenExecutor:
-                    self.pool = self._pool()
+                    self.pool = self._pool(1)
                     if death == _DEATHS:
                         self.result.dead.append(shard.number)
                     continue
                 self.result.take(report, self.listener)
                 break
+        self.pool.shutdown(wait=False)
+        self.pool = self._pool()  # whose processes start with the first task, if there is one
+
+    def _wait(self, under_way: dict[Any, Shard]) -> None:
+        """Take back what has not begun, and wait for the rest, which the stop file ends after the row it is at."""
+        for future in under_way:
+            future.cancel()
+        for future in [f for f in under_way if not f.cancelled()]:
+            with suppress(Exception):
+                self.result.take(future.result(), self.listener)
 
     @contextmanager
     def _stopping(self, under_way: dict[Any, Shard], *, own: bool) -> Iterator[None]:
@@ -223,18 +233,13 @@ class _Crew:
             self.stop.touch()
             self.listener.told("Stopping after the rows under way, which are kept. Ctrl-C again stops at once.")
             try:
-                for future in under_way:
-                    future.cancel()
-                for future in [f for f in under_way if not f.cancelled()]:
-                    with suppress(Exception):
-                        self.result.take(future.result(), self.listener)
+                self._wait(under_way)
             except KeyboardInterrupt:
                 if own:
                     self.pool.shutdown(wait=False, kill_workers=True)
-        except BaseException:
+        except BaseException:  # of one shard; the others stop as for Ctrl-C
             self.stop.touch()
-            for future in under_way:
-                future.cancel()
+            self._wait(under_way)
             raise
         finally:
             if own:
