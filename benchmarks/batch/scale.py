@@ -123,6 +123,7 @@ def measure(rows: int, jobs: int, shard_rows: int, *, interrupt: bool) -> list[t
         ]
         half = out / "shards" if interrupt else None
         done.append(("run", watched(command("run", out, "--jobs", jobs), half, rows // shard_rows // 2)))
+        assert done[-1][1].codes == [130 if interrupt else 0]
         if interrupt:
             done.append(("resume", watched(command("run", out, "--jobs", jobs))))
         done.append(("verify --shallow", watched(command("verify", out, "--shallow"))))
@@ -143,6 +144,8 @@ def main() -> None:
     parser.add_argument("--shard-rows", type=int, default=5_000)
     parser.add_argument("--interrupt", action="store_true", help="interrupt the largest run halfway, and resume it")
     options = parser.parse_args()
+    # A program that a shell started in the background ignores Ctrl-C, and so would all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     lines = []
     for rows in options.rows:
         stopped = options.interrupt and rows == max(options.rows)

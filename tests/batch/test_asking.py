@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import questions
-from ifonly import CriterionError, Explainer, Explanations, Target
+from ifonly import CriterionError, Explainer, Explanations, Manifold, Robustness, Target
 from ifonly.batch.asking import ask_many, ask_one
 
 WISHES = ["good", None, Target("good", probability=0.7), Target("bad")]
@@ -41,6 +41,17 @@ def test_rows_asked_together_get_the_answers_of_rows_asked_alone(last: Any, want
     same(Explanations(tuple(together), 0.0), Explanations(tuple(alone), 0.0))
     assert [o.explanation and o.explanation.score for o in together] == [
         o.explanation and o.explanation.score for o in alone
+    ]
+
+
+@pytest.mark.parametrize("criterion", [Robustness(radius=0.02), Manifold(epsilon=0.05)], ids=lambda c: type(c).__name__)
+def test_criteria_that_look_at_the_model_agree_too(criterion: Any) -> None:
+    explainer, rows = questions.explainer(), people(6)
+    together = explainer.explain_all(rows, want="good", criteria=[criterion])
+    alone = [ask_one(explainer, rows.iloc[[i]], want="good", criteria=[criterion]).outcome for i in range(len(rows))]
+    same(together, Explanations(tuple(alone), 0.0))
+    assert [[c.ranges for c in e] for e in together.found()] == [
+        [c.ranges for c in o.explanation] for o in alone if o.explanation is not None
     ]
 
 

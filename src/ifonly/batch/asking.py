@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["STATUS", "Asked", "ask_many", "ask_one", "question_keys"]
 
 _BLOCK_ROWS = 128
-_BLOCK_SECONDS = 1.0
+_BLOCK_SECONDS = 2.0
 
 STATUS: dict[type[Exception], str] = {
     Infeasible: "infeasible",
@@ -54,7 +54,7 @@ class _Block:
 def ask_many(explainer: Explainer, frame: pd.DataFrame, **options: Any) -> Iterator[Asked]:
     """Yield the outcome of each row of a frame, in order.
 
-    Outcomes are held back until the model has confirmed the block that they belong to, for a second at most beyond the row
+    Outcomes are held back until the model has confirmed the block that they belong to, for two seconds at most beyond the row
     under way. Ctrl-C yields the rows that are done before it is raised again.
     """
     rows = (frame.iloc[[i]] for i in range(len(frame)))
