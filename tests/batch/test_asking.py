@@ -162,3 +162,8 @@ def test_a_joblib_backend_without_generators_works_in_lists() -> None:
 def test_what_is_no_executor_is_refused(executor: Any) -> None:
     with pytest.raises(CriterionError, match=r"submit method|no backend"):
         questions.explainer().explain_all(people(2), want="good", executor=executor)
+
+
+def test_no_processes_at_all_are_refused() -> None:
+    with pytest.raises(CriterionError, match="'n_jobs' must be"):
+        questions.explainer().explain_all(people(2), want="good", n_jobs=0)

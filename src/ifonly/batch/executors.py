@@ -12,6 +12,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -44,6 +45,8 @@ def workers(executor: Any, n_jobs: int) -> int:
     if not is_futures(executor):
         import joblib  # noqa: PLC0415 - loaded only for batches
 
+        if n_jobs == 0:
+            raise CriterionError("'n_jobs' must be a number of processes, or -1 for all cores; got 0.")
         with _backend(executor):
             return max(1, int(joblib.effective_n_jobs(n_jobs)))
     known = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
@@ -109,8 +112,6 @@ def _by_joblib(work: Callable[..., R], tasks: Iterable[Task], backend: str | Non
 
 
 def _backend(name: str | None) -> Any:
-    from contextlib import nullcontext  # noqa: PLC0415 - with joblib
-
     import joblib  # noqa: PLC0415 - loaded only for batches
 
     if name is None:

@@ -96,7 +96,7 @@ def open_source(explainer: Explainer, rows: Any, key: str | None = None) -> Sour
     """Return rows as a source: a path is a file that is read in pieces, anything else a table in memory."""
     names = explainer.schema.names
     if isinstance(rows, (str, os.PathLike)):
-        path = Path(rows)
+        path = Path(rows).resolve()  # workers may have another working folder
         if path.suffix.lower() == ".parquet":
             need_parquet()
         return file_source(path, explainer.schema, key)

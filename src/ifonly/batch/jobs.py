@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from ifonly.batch.asking import ask_many, question_keys
 from ifonly.batch.journal import JOURNAL, Journal, journals, kept_rows
@@ -28,7 +27,7 @@ from ifonly.errors import SchemaError
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
 
-__all__ = ["Job", "Report", "run_shard", "run_task"]
+__all__ = ["Job", "Report", "rows_under_way", "run_shard", "run_task"]
 
 _LOOK_SECONDS = 0.5
 
@@ -214,8 +213,3 @@ def rows_under_way(folder: Path) -> int:
         with suppress(OSError):
             total += max(0, path.read_bytes().count(b"\n") - 1)
     return total
-
-
-def frame_piece(frame: pd.DataFrame) -> Piece:
-    """Return rows that are at hand as a piece."""
-    return Piece(frame, [str(label) for label in frame.index])

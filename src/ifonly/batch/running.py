@@ -22,7 +22,7 @@ from ifonly.batch.reading import FrameSource
 from ifonly.batch.shards import State, shard_folder, state_of
 from ifonly.errors import BatchFailed
 
-__all__ = ["Run", "run_plan"]
+__all__ = ["Run", "plan_state", "run_plan"]
 
 _BEAT_SECONDS = 1.0
 _DEATHS = 2
