@@ -97,6 +97,8 @@ def run_shard(
     with _claimed(place / f"{shard.name}.lock", wanted=claim) as ours:
         if not ours:
             return Report(number, False, busy=True)
+        if state_of(folder, job.plan, shard) is State.DONE:  # by a runner that let go of the lock a moment ago
+            return Report(number, True, rows=shard.rows, kept=shard.rows)
         kept = kept_rows(place, shard, job.plan.fingerprint)
         there = len(kept)
         if piece is None:
@@ -207,9 +209,12 @@ def _predict_rest(job: Job, shard: Shard, piece: Piece, records: list[Record]) -
 
 
 def rows_under_way(folder: Path) -> int:
-    """Return how many rows the journals of a batch hold: a count of lines, for a progress bar."""
-    total = 0
-    for path in shard_folder(folder).glob(f"*{JOURNAL}"):
+    """Return how many rows the journals of shards under way hold: a count of lines, for a progress bar."""
+    total, place = 0, shard_folder(folder)
+    for path in place.glob(f"*{JOURNAL}"):
+        name = path.name.partition(".")[0]
+        if (place / f"{name}.csv").exists() or (place / f"{name}.parquet").exists():
+            continue  # left behind by a runner that was overtaken
         with suppress(OSError):
             total += max(0, path.read_bytes().count(b"\n") - 1)
     return total
