@@ -18,6 +18,7 @@ from ifonly.criteria.robustness import Robustness
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Target
 from ifonly.errors import (
+    BatchFailed,
     CriterionError,
     FactualViolatesDemand,
     IfOnlyError,
@@ -28,6 +29,7 @@ from ifonly.errors import (
     NotVerified,
     OutOfTime,
     OutsideTrainingRange,
+    PlanError,
     SchemaError,
     SolverError,
     SolverFailed,
@@ -37,11 +39,11 @@ from ifonly.errors import (
 from ifonly.explain import Explainer
 from ifonly.result import Certificate, Change, Counterfactual, Explanation, Explanations
 from ifonly.schema import Schema
-
-__version__ = "0.1.0"
+from ifonly.version import __version__
 
 __all__ = [
     "Actionability",
+    "BatchFailed",
     "Causality",
     "Cause",
     "Certificate",
@@ -64,6 +66,7 @@ __all__ = [
     "NotVerified",
     "OutOfTime",
     "OutsideTrainingRange",
+    "PlanError",
     "Proximity",
     "Robustness",
     "Schema",
@@ -74,6 +77,7 @@ __all__ = [
     "Sparsity",
     "Target",
     "UnsupportedModel",
+    "__version__",
 ]
 
 logging.getLogger("ifonly").addHandler(logging.NullHandler())

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ifonly.criteria import Relaxation
 
 __all__ = [
+    "BatchFailed",
     "CriterionError",
     "FactualViolatesDemand",
     "IfOnlyError",
@@ -22,6 +23,7 @@ __all__ = [
     "NotVerified",
     "OutOfTime",
     "OutsideTrainingRange",
+    "PlanError",
     "SchemaError",
     "SolverError",
     "SolverFailed",
@@ -116,6 +118,14 @@ class NotVerified(IfOnlyError, RuntimeError):
 
     def __reduce__(self) -> tuple[type[NotVerified], tuple[object, ...]]:
         return type(self), (str(self), self.form_score, self.model_score)
+
+
+class PlanError(IfOnlyError, ValueError):
+    """A batch that is not the one that was planned: its rows, model, policy or settings changed, or it has no plan."""
+
+
+class BatchFailed(IfOnlyError, RuntimeError):
+    """A batch that could not go on: the disk is full, a worker died again and again, a shard is corrupt."""
 
 
 class IfOnlyWarning(UserWarning):

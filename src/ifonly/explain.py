@@ -6,7 +6,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -34,6 +35,9 @@ from ifonly.several import answers as several_answers
 from ifonly.solvers import find_solver
 from ifonly.tolerances import OPTIMALITY
 from ifonly.training import Training
+
+if TYPE_CHECKING:
+    from ifonly.batch import Batch
 
 __all__ = ["Explainer"]
 
@@ -159,6 +163,7 @@ class Explainer:
         """Return the exact program of a question, writable as an LP file."""
         return build(self._ask(row, want, criteria).statement)
 
+    @overload
     def explain_all(
         self,
         rows: Any,
@@ -170,28 +175,89 @@ class Explainer:
         time_limit: float = 30.0,
         gap: float = OPTIMALITY,
         progress: bool = False,
-    ) -> Explanations:
+        executor: Any = None,
+        to: None = None,
+    ) -> Explanations: ...
+    @overload
+    def explain_all(
+        self,
+        rows: Any,
+        *,
+        want: Any = None,
+        n: int = 1,
+        criteria: Sequence[Criterion] = (),
+        n_jobs: int | None = 1,
+        time_limit: float = 30.0,
+        progress: bool = False,
+        executor: Any = None,
+        to: str | PathLike[str],
+        key: str | None = None,
+        shard_rows: int = 1000,
+        output: Literal["csv", "parquet"] | None = None,
+        reproducible: bool = False,
+    ) -> Batch: ...
+    def explain_all(
+        self,
+        rows: Any,
+        *,
+        want: Any = None,
+        n: int = 1,
+        criteria: Sequence[Criterion] = (),
+        n_jobs: int | None = 1,
+        time_limit: float = 30.0,
+        gap: float = OPTIMALITY,
+        progress: bool = False,
+        executor: Any = None,
+        to: str | PathLike[str] | None = None,
+        **planned: Any,
+    ) -> Explanations | Batch:
         """Explain many rows; each gets a status of its own, and one bad row never stops the others.
 
-        The options are those of `explain`, `time_limit` is for each row, and `n_jobs` says how many workers share the rows
-        (-1: one per core). A row's warnings are not issued but kept beside its answer, in `Outcome.warnings`. Ctrl-C ends
-        the batch: the rows that are done keep their answers, the others have the status "interrupted".
-        """
-        from ifonly.batch import explain_batch  # noqa: PLC0415 - joblib is loaded only for batches
+        Rows with equal values are asked once. A row's warnings are not issued but kept beside its answer, in
+        `Outcome.warnings`. Ctrl-C ends the batch: the rows that are done keep their answers, the others
+        have the status "interrupted".
 
+        With `to`, answers go to a folder, shard by shard, and nothing is kept in memory. The same call goes on where an
+        earlier one was stopped or killed; see `docs/many-rows.md`.
+
+        Parameters
+        ----------
+        rows
+            A frame or array of factuals; with `to`, also the path of a CSV or Parquet file, which is read in pieces.
+        want, n, criteria, time_limit, gap
+            As in `explain`; the time limit is that of one row.
+        n_jobs
+            How many processes share the rows; -1 is one per core.
+        progress
+            Whether to show a bar.
+        executor
+            Who runs the parts: any executor of `concurrent.futures` (Dask's ``client.get_executor()`` is one), or the name
+            of a joblib backend. The default is joblib's own, with `n_jobs` processes.
+        to
+            A folder for the answers; then a `Batch` is returned, with ``status``, ``verify`` and ``collect``.
+        key
+            With `to`: the column that names the rows; of a frame, the index does by default.
+        shard_rows
+            With `to`: how many rows make a shard.
+        output
+            With `to`: the format of the shards; Parquet where pyarrow is installed.
+        reproducible
+            With `to`: no search ends by the clock and no times are written, so that every run gives the same bytes.
+        """
         _check_options(n, time_limit, gap)
         check_workers(n_jobs)
-        return explain_batch(
-            self,
-            rows,
-            want=want,
-            n=n,
-            criteria=_checked(criteria),
-            n_jobs=n_jobs,
-            time_limit=time_limit,
-            gap=gap,
-            progress=progress,
-        )
+        criteria = _checked(criteria)
+        options = {"want": want, "n": n, "criteria": criteria, "n_jobs": n_jobs, "time_limit": time_limit}
+        options |= {"progress": progress, "executor": executor}
+        if to is not None:
+            from ifonly.batch import explain_to  # noqa: PLC0415 - joblib is loaded only for batches
+
+            return explain_to(self, rows, to, **options, **planned)
+        if planned:
+            raise CriterionError(f"{', '.join(map(repr, planned))} needs a folder for the answers: to='out'.")
+        from ifonly.batch import explain_batch  # noqa: PLC0415 - joblib is loaded only for batches
+
+        return explain_batch(self, rows, gap=gap, **options)
 
     # -- asking -------------------------------------------------------------------------------------------------
     def _ask(self, row: Any, want: Any, criteria: Sequence[Criterion]) -> Question:

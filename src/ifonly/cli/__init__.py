@@ -1,4 +1,4 @@
-"""The command line: ``ifonly demo``, ``explain``, ``schema``, ``solvers`` and ``bench``.
+"""The command line: ``ifonly demo``, ``explain``, ``batch``, ``schema``, ``solvers`` and ``bench``.
 
 Exit codes: 0 found, 3 proven impossible, 4 misuse, 5 out of time, 130 interrupted, 1 anything else.
 """
@@ -11,7 +11,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,32 +19,31 @@ import click
 
 import ifonly
 from ifonly.cli import files, show
+from ifonly.cli.batch import batch
+from ifonly.cli.opening import goal_of, open_explainer
+from ifonly.cli.options import FILE, SECONDS, debug, wish
 from ifonly.errors import (
     CriterionError,
     IfOnlyError,
     IfOnlyWarning,
     Infeasible,
     OutOfTime,
+    PlanError,
     SchemaError,
     SolverMissing,
     UnsupportedModel,
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ifonly.bench import ModelName
-    from ifonly.explain import Explainer
 
 __all__ = ["main"]
 
 IMPOSSIBLE, MISUSE, OUT_OF_TIME, INTERRUPTED = 3, 4, 5, 130
-_MISUSES = (SchemaError, CriterionError, UnsupportedModel, SolverMissing, FileNotFoundError)
+_MISUSES = (SchemaError, CriterionError, PlanError, UnsupportedModel, SolverMissing, FileNotFoundError)
 _APPLICANT = 375  # refused by both models of the demo
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
-_SECONDS = click.FloatRange(min=0, min_open=True)
 _MODEL = click.Choice(["linear", "forest"])
 
 
@@ -112,17 +110,6 @@ def _complain(error: Exception) -> int:
     return 1
 
 
-def _set_debug(context: click.Context, _: click.Parameter, value: bool) -> None:
-    root = context.find_root().command
-    if value and isinstance(root, _Commands):
-        root.debug = True
-
-
-_debug: Callable[[Any], Any] = click.option(
-    "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show the traceback of an error."
-)
-
-
 @click.group(
     cls=_Commands,
     invoke_without_command=True,
@@ -130,7 +117,7 @@ _debug: Callable[[Any], Any] = click.option(
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(ifonly.__version__, prog_name="ifonly", message="%(prog)s %(version)s")
-@_debug
+@debug
 @click.pass_context
 def main(context: click.Context) -> None:
     """What is the least change that would have given another outcome? Proven, and confirmed by the model.
@@ -145,10 +132,10 @@ def main(context: click.Context) -> None:
 @click.option("--model", "name", type=_MODEL, default="linear", help="A logistic regression, or 100 trees.")
 @click.option("--row", type=click.IntRange(0, 999), default=_APPLICANT, help="Which applicant.")
 @click.option("--n", type=click.IntRange(min=1), default=1, help="How many different answers.")
-@click.option("--time-limit", type=_SECONDS, default=30.0, help="Seconds to search.")
+@click.option("--time-limit", type=SECONDS, default=30.0, help="Seconds to search.")
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), help="Folder to keep the files in.")
 @click.option("--study", type=click.Choice(["german", "heart"]), help="Instead: a case study of the paper.")
-@_debug
+@debug
 def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None, study: str | None) -> None:
     """Train a model on German Credit and explain a refused applicant; or print a case study of the paper."""
     if study is not None:
@@ -162,23 +149,20 @@ def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None
 
 
 @main.command(short_help="Say what would have had to be different in one row.")
-@click.argument("model", type=_FILE)
-@click.argument("data", type=_FILE)
+@click.argument("model", type=FILE)
+@click.argument("data", type=FILE)
 @click.option("--row", type=click.IntRange(min=0), help="Position of the row in DATA, counted from 0.")
 @click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Or: the one row with this value; repeatable.")
-@click.option("--background", type=_FILE, help="The training data, when DATA is not it.")
+@click.option("--background", type=FILE, help="The training data, when DATA is not it.")
 @click.option("--target", metavar="COLUMN", help="Outcome column to leave out, if the model does not name its columns.")
-@click.option("--want", metavar="CLASS", help="The wanted class; of two classes, the other one.")
-@click.option("--probability", type=float, help="The least probability of the wanted class.")
-@click.option("--at-least", type=float, help="For regression: the least wanted prediction.")
-@click.option("--at-most", type=float, help="For regression: the largest wanted prediction.")
+@wish
 @click.option("--n", type=click.IntRange(min=1), default=1, help="How many different answers.")
-@click.option("--policy", type=_FILE, help="Features and demands; 'ifonly schema' writes one.")
+@click.option("--policy", type=FILE, help="Features and demands; 'ifonly schema' writes one.")
 @click.option("--output", type=_NEW_FILE, help="Write the answer there: .html, .json, .csv or .txt.")
-@click.option("--time-limit", type=_SECONDS, default=30.0, help="Seconds to search.")
+@click.option("--time-limit", type=SECONDS, default=30.0, help="Seconds to search.")
 @click.option("--solver", default="auto", help="One of those 'ifonly solvers' lists.")
 @click.option("--trust", is_flag=True, help="Open MODEL even if opening it can run code.")
-@_debug
+@debug
 def explain(
     model: Path, data: Path, row: int | None, where: tuple[str, ...], output: Path | None, **options: Any
 ) -> None:
@@ -191,8 +175,8 @@ def explain(
     fitted = files.load_model(model, trust=options["trust"])
     table = files.read_table(data)
     one = files.pick_row(table, row, where, data)
-    explainer = _explainer(fitted, table, data, options)
-    goal = _goal(explainer, options)
+    explainer = open_explainer(fitted, table, data, options)
+    goal = goal_of(explainer, options)
     with show.Progress(show.console(err=True)) as progress:
         answer = explainer.explain(
             files.features(fitted, one.drop(columns=options["target"] or [], errors="ignore")),
@@ -208,37 +192,15 @@ def explain(
         show.wrote(output)
 
 
-def _explainer(fitted: Any, table: pd.DataFrame, data: Path, options: dict[str, Any]) -> Explainer:
-    """Return the explainer of a model, its training data and the policy of the house."""
-    from ifonly.explain import Explainer
-    from ifonly.policy import Policy, read_policy
-
-    source: Path = options["background"] or data
-    train = table if source == data else files.read_table(source)
-    X = files.features(fitted, files.without(train, options["target"], source))
-    policy = read_policy(files.read_text(options["policy"])) if options["policy"] else Policy()
-    # A policy written from the whole table also describes the columns that the model does not see.
-    unseen = set(train.columns) - set(X.columns)
-    policy = replace(policy, features={n: f for n, f in policy.features.items() if n not in unseen})
-    return Explainer(fitted, X, schema=policy.schema(X), criteria=policy.criteria, solver=options["solver"])
-
-
-def _goal(explainer: Explainer, options: dict[str, Any]) -> Any:
-    """Return what is wanted, with the class as the model spells it."""
-    from ifonly.criteria.validity import Target
-
-    typed = options["want"]
-    label = next((c for c in explainer.model.read.classes if files.same(c, str(typed))), typed)
-    rest = {name: options[name] for name in ("probability", "at_least", "at_most")}
-    return label if all(value is None for value in rest.values()) else Target(label, **rest)
+main.add_command(batch)
 
 
 @main.command(short_help="Write an editable policy: features and demands.")
-@click.argument("data", type=_FILE)
+@click.argument("data", type=FILE)
 @click.option("--target", metavar="COLUMN", help="The outcome, which is no feature.")
 @click.option("--output", type=_NEW_FILE, help="Write the policy there instead of printing it.")
 @click.option("--force", is_flag=True, help="Write over a policy that is there.")
-@_debug
+@debug
 def schema(data: Path, target: str | None, output: Path | None, force: bool) -> None:
     """Write an editable policy: the features of DATA, and the demands you may make of answers."""
     from ifonly.policy import write_policy
@@ -255,7 +217,7 @@ def schema(data: Path, target: str | None, output: Path | None, force: bool) -> 
 
 
 @main.command()
-@_debug
+@debug
 def solvers() -> None:
     """List the solvers and what they can do."""
     from ifonly.solvers import known_solvers
@@ -273,9 +235,9 @@ def solvers() -> None:
 @click.option("--model", "name", type=_MODEL, default="linear", help="A logistic regression, or 100 trees.")
 @click.option("--rows", type=click.IntRange(min=1), default=100, help="How many refused applicants, at most.")
 @click.option("--changes", type=click.IntRange(min=1), default=3, help="How many features may change.")
-@click.option("--time-limit", type=_SECONDS, default=30.0, help="Seconds per applicant.")
+@click.option("--time-limit", type=SECONDS, default=30.0, help="Seconds per applicant.")
 @click.option("--solver", default="auto", help="One of those 'ifonly solvers' lists.")
-@_debug
+@debug
 @click.pass_context
 def bench(context: click.Context, name: ModelName, rows: int, changes: int, time_limit: float, solver: str) -> None:
     """Time the answers to refused applicants of German Credit, phase by phase, on one core."""

@@ -1,0 +1,1 @@
+"""Measurements of batches: kills, throughput and memory."""

@@ -1,0 +1,129 @@
+"""Asking many rows in one process: an outcome each, in order, confirmed by the model in blocks."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ifonly.batch.guesses import Guess, Guesser, guessing, may_guess, right
+from ifonly.errors import IfOnlyWarning, Infeasible, NotVerified, OutOfTime
+from ifonly.result import Outcome
+
+if TYPE_CHECKING:
+    from ifonly.explain import Explainer
+
+__all__ = ["STATUS", "Asked", "ask_many", "ask_one", "question_keys"]
+
+_BLOCK_ROWS = 128
+_BLOCK_SECONDS = 2.0
+
+STATUS: dict[type[Exception], str] = {
+    Infeasible: "infeasible",
+    OutOfTime: "out_of_time",
+    NotVerified: "not_verified",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The outcome of one row, and how long its search took."""
+
+    outcome: Outcome
+    seconds: float
+
+
+@dataclass
+class _Block:
+    """Rows whose searches are done and whose guesses are not yet confirmed."""
+
+    rows: list[pd.DataFrame] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    guesses: list[list[Guess]] = field(default_factory=list)
+    began: float = field(default_factory=time.perf_counter)
+
+    def is_full(self) -> bool:
+        return len(self.rows) >= _BLOCK_ROWS or time.perf_counter() - self.began > _BLOCK_SECONDS
+
+
+def ask_many(explainer: Explainer, frame: pd.DataFrame, **options: Any) -> Iterator[Asked]:
+    """Yield the outcome of each row of a frame, in order.
+
+    Outcomes are held back until the model has confirmed the block that they belong to, for two seconds at most beyond the row
+    under way. Ctrl-C yields the rows that are done before it is raised again.
+    """
+    rows = (frame.iloc[[i]] for i in range(len(frame)))
+    if not may_guess(explainer):
+        for row in rows:
+            yield ask_one(explainer, row, **options)
+        return
+    twin, guesser = guessing(explainer)
+    block = _Block()
+    try:
+        for row in rows:
+            _guess(block, twin, guesser, row, options)
+            if block.is_full() or _interrupted(block.asked[-1]):
+                yield from _settled(block, explainer, options)
+                block = _Block()
+    except KeyboardInterrupt:
+        yield from _settled(block, explainer, options)
+        raise
+    yield from _settled(block, explainer, options)
+
+
+def _guess(block: _Block, twin: Explainer, guesser: Guesser, row: pd.DataFrame, options: dict[str, Any]) -> None:
+    guesser.noted.clear()
+    asked = ask_one(twin, row, **options)
+    block.rows.append(row)
+    block.asked.append(asked)
+    block.guesses.append(guesser.taken())
+
+
+def _settled(block: _Block, explainer: Explainer, options: dict[str, Any]) -> list[Asked]:
+    """Return the outcomes of a block: as they are where all guesses were right, asked again elsewhere."""
+    verdicts = right(explainer.model, options.get("want"), block.guesses)
+    return [
+        asked if sure else ask_one(explainer, row, **options)
+        for row, asked, sure in zip(block.rows, block.asked, verdicts, strict=True)
+    ]
+
+
+def _interrupted(asked: Asked) -> bool:
+    return asked.outcome.explanation is not None and asked.outcome.explanation.interrupted
+
+
+def ask_one(explainer: Explainer, row: pd.DataFrame, **options: Any) -> Asked:
+    """Return the outcome of one row; whatever is raised, short of running out of memory, becomes its status."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", IfOnlyWarning)
+        asked = _ended(explainer, row, options)
+    for w in heard:  # those of others go their way
+        if not issubclass(w.category, IfOnlyWarning):
+            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+    ours = tuple(w.message for w in heard if isinstance(w.message, IfOnlyWarning))
+    return replace(asked, outcome=replace(asked.outcome, warnings=ours))
+
+
+def _ended(explainer: Explainer, row: pd.DataFrame, options: dict[str, Any]) -> Asked:
+    index, began = row.index[0], time.perf_counter()
+    try:
+        explanation = explainer.explain(row, **options)
+    except MemoryError:  # no fault of the row: it may well have an answer where there is more room
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the user's model raises, one bad row never stops the others
+        outcome = Outcome(index, STATUS.get(type(error), "error"), error=error)
+        return Asked(outcome, time.perf_counter() - began)
+    return Asked(Outcome(index, explanation.status, explanation), time.perf_counter() - began)
+
+
+def question_keys(frame: pd.DataFrame) -> list[bytes]:
+    """Return a key per row; rows with equal values in all columns, missing ones included, have equal keys."""
+    return [
+        blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        for values in frame.itertuples(index=False, name=None)
+    ]

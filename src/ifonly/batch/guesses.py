@@ -1,0 +1,129 @@
+"""Speculative confirmation: a search runs on the form's predictions, and the model confirms many of them at once.
+
+One call of `predict` for one row costs most of the time of an easy question, and hardly less than a call for a hundred rows.
+So each search is given a model that *guesses* what the estimator would say (by its exact form) and notes every point it
+was asked about. When the estimator, asked for all points of a block at once, says the same of all points of a search, that
+search went exactly as it would have gone with the estimator; otherwise the row is asked again, with the estimator itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.criteria.validity import Target
+from ifonly.models import Model
+
+if TYPE_CHECKING:
+    from ifonly.explain import Explainer
+
+__all__ = ["Guess", "Guesser", "may_guess", "right"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# A score this near to a threshold may fall on either side of it in a sum of another order, as of a longer block.
+_TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A point that a search asked the model about: its label, or its probabilities, by the form."""
+
+    u: FloatArray
+    label: Any = None
+    probabilities: FloatArray | None = None
+    tied: bool = False
+
+
+@dataclass(frozen=True)
+class Guesser(Model):
+    """A model that answers by its form and notes what it was asked."""
+
+    noted: list[Guess] = field(default_factory=list, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, model: Model) -> Guesser:
+        """Return the guesser of a model."""
+        return cls(model.read, model.estimator, model.prepare)
+
+    def predict(self, U: FloatArray) -> Any:
+        """Return the labels that the form gives to canonical rows."""
+        scores = self.read.form(U)
+        labels = [self.read.classes[int(k)] for k in self.read.decide(scores)]
+        tied = _lead(self, scores) <= _TIE * (1.0 + np.abs(scores).max(axis=1))
+        self.noted.extend(Guess(u, label, tied=bool(t)) for u, label, t in zip(U, labels, tied, strict=True))
+        out = np.empty(len(labels), dtype=object)
+        out[:] = labels
+        return out
+
+    def predict_proba(self, U: FloatArray) -> FloatArray | None:
+        """Return the probabilities that the form gives to canonical rows."""
+        probabilities = self.read.probabilities(self.read.form(U))
+        if probabilities is None:
+            return super().predict_proba(U)
+        self.noted.extend(Guess(u, probabilities=p) for u, p in zip(U, probabilities, strict=True))
+        return probabilities
+
+    def taken(self) -> list[Guess]:
+        """Return what was noted since the last call."""
+        found = self.noted[:]
+        self.noted.clear()
+        return found
+
+
+def _lead(model: Model, scores: FloatArray) -> FloatArray:
+    """Return by how much the predicted class leads."""
+    if model.read.rule == "sign":
+        return np.abs(scores[:, 0] - model.read.threshold)
+    ordered = np.sort(scores, axis=1)
+    return np.asarray(ordered[:, -1] - ordered[:, -2]) if scores.shape[1] > 1 else np.full(len(scores), np.inf)
+
+
+def may_guess(explainer: Explainer) -> bool:
+    """Whether the model's word is a class, so that a guess of it is right or wrong; a number is never guessed."""
+    return type(explainer.model) is Model and bool(explainer.model.read.classes)
+
+
+def guessing(explainer: Explainer) -> tuple[Explainer, Guesser]:
+    """Return an explainer that shares everything with the given one but asks a guesser."""
+    guesser, twin = Guesser.of(explainer.model), copy(explainer)
+    twin.model = guesser
+    return twin, guesser
+
+
+def right(model: Model, want: Any, guesses: Sequence[Sequence[Guess]]) -> list[bool]:
+    """Say of which searches all guesses are right, by the estimator, with one call for all; an error is not right."""
+    points = [guess for row in guesses for guess in row]
+    try:
+        agree = _agree(model, want, points)
+    except Exception:  # noqa: BLE001 - whatever the user's model raises belongs to one row, which is asked again
+        return [not row for row in guesses]
+    ends = np.cumsum([0, *map(len, guesses)]).tolist()
+    return [all(agree[i:j]) for i, j in pairwise(ends)]
+
+
+def _agree(model: Model, want: Any, points: Sequence[Guess]) -> list[bool]:
+    agree = [False] * len(points)
+    labelled = [i for i, p in enumerate(points) if p.probabilities is None]
+    together = [i for i in labelled if not points[i].tied]
+    alone = [[i] for i in labelled if points[i].tied]
+    for block in ([together] if together else []) + alone:
+        said = model.predict(np.array([points[i].u for i in block]))
+        for i, label in zip(block, said, strict=True):
+            agree[i] = bool(label == points[i].label)
+    judged = [i for i, p in enumerate(points) if p.probabilities is not None]
+    threshold = want.probability if isinstance(want, Target) else None
+    if judged and threshold is not None:
+        said = model.predict_proba(np.array([points[i].u for i in judged]))
+        if said is not None:
+            for i, real in zip(judged, said, strict=True):
+                near = np.abs(real - threshold) <= _TIE
+                same = (real >= threshold) == (points[i].probabilities >= threshold)  # type: ignore[operator]
+                agree[i] = bool(np.all(same & ~near))
+    return agree
