@@ -1,0 +1,65 @@
+// What a server cannot do: sliders that follow each other, the theme, undo by the history, and a word when it is gone.
+"use strict";
+
+const lost = () => { document.getElementById("lost").hidden = false; };
+
+document.addEventListener("click", (event) => {
+  const action = event.target.closest("[data-action]")?.dataset.action;
+  if (action === "undo") history.back();
+  if (action === "redo") history.forward();
+  if (action === "print") window.print();
+  if (action === "theme") {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    try { localStorage.setItem("ifonly-theme", root.dataset.theme); } catch { /* only for this page, then */ }
+  }
+});
+
+// Runs before htmx reads the form, because it listens on the way down.
+document.addEventListener("input", (event) => {
+  const field = event.target;
+  const feature = field.closest(".feature");
+  if (field.matches("[data-slider]")) {
+    feature.querySelector("[data-value]").value = field.value;
+  } else if (field.matches("[data-value]")) {
+    const slider = feature.querySelector("[data-slider]");
+    if (slider && field.value !== "") slider.value = field.value;
+    const bars = feature.querySelectorAll(".picture [data-bar]");
+    if (field.tagName === "SELECT") {
+      const shift = field.options.length - bars.length;
+      bars.forEach((bar, i) => bar.classList.toggle("is", i + shift === field.selectedIndex));
+    }
+  } else if (field.matches("[data-end]")) {
+    const ends = feature.querySelectorAll("[data-end]");
+    const [low, high] = ends;
+    if (Number(low.value) > Number(high.value)) {
+      if (field === low) low.value = high.value; else high.value = low.value;
+    }
+    feature.querySelector("[data-low]").textContent = low.value;
+    feature.querySelector("[data-high]").textContent = high.value;
+  } else if (field.matches("[data-probability-slider]")) {
+    const hidden = field.parentElement.querySelector("input[name=p]");
+    const shown = field.parentElement.querySelector("[data-probability]");
+    hidden.value = Number(field.value) > 0 ? field.value : "";
+    shown.textContent = hidden.value ? Number(hidden.value).toLocaleString(document.documentElement.lang) : shown.dataset.none;
+  }
+}, true);
+
+document.addEventListener("change", (event) => {
+  event.target.closest("[data-submit-on-change]")?.requestSubmit();
+}, true);
+
+// An answer is read out and brought into view when it comes.
+document.addEventListener("done", (event) => {
+  const heading = event.target.querySelector?.("[data-focus]");
+  if (heading) { heading.focus({ preventScroll: true }); heading.closest("section").scrollIntoView({ block: "nearest" }); }
+}, true);
+
+// Who is not known any more gets no page in the place of a fragment, but a word at the top.
+document.addEventListener("htmx:before:response", (event) => {
+  if (event.detail.ctx?.response?.status === 403) { lost(); event.preventDefault(); }
+});
+document.addEventListener("htmx:error", lost);
+document.addEventListener("htmx:sse:error", lost);
+document.addEventListener("htmx:sse:after:connection", () => { document.getElementById("lost").hidden = true; });
