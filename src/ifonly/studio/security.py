@@ -214,7 +214,7 @@ _STALE = (
     "links. Open the newest link that `ifonly studio` has printed in its terminal."
 )
 _ONWARD = (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>ifonly studio</title>'
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>ifonly studio</title><link rel="icon" href="data:,">'
     '<meta http-equiv="refresh" content="0;url=./"></head><body><p><a href="./">Open the studio</a></p></body></html>'
 )
 

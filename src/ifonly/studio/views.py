@@ -174,7 +174,7 @@ def _way(
         _score(explanation.score, explanation, words),
         _score(way.score, explanation, words),
         words.score(way.distance),
-        _proof(certificate, words),
+        _proof(certificate, number, words),
         certificate.proven,
         words.percent(certificate.gap) if isfinite(certificate.gap) else "–",
         words.score(certificate.bound, 4) if isfinite(certificate.bound) else "–",
@@ -188,9 +188,9 @@ def _score(score: float | None, explanation: Explanation, words: Words) -> str:
     return "" if score is None or explanation.score_name == "value" else words.score(score)
 
 
-def _proof(certificate: Certificate, words: Words) -> str:
+def _proof(certificate: Certificate, number: int, words: Words) -> str:
     if certificate.proven:
-        return words("proof.proven")
+        return words("proof.proven" if number == 1 else "proof.proven_other")
     if not isfinite(certificate.bound) or certificate.bound <= 0:
         return words("proof.open")
     saved = max(certificate.objective - certificate.bound, 0.0) / max(abs(certificate.objective), 1e-12)

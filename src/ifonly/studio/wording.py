@@ -80,7 +80,7 @@ def _demand(text: str, state: State, subject: Subject, words: Words) -> tuple[st
             return words("no.want", what=match["rest"]), "wish", None
         if kind == "changes":
             by = "person" if state.changes is not None and int(match[1]) == state.changes else "house"
-            return words("no.changes", k=match[1]), by, None
+            return words("no.changes_1" if match[1] == "1" else "no.changes", k=match[1]), by, None
         name = match["name"]
         if name not in subject.schema.names:
             continue

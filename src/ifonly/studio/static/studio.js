@@ -50,16 +50,20 @@ document.addEventListener("change", (event) => {
   event.target.closest("[data-submit-on-change]")?.requestSubmit();
 }, true);
 
-// An answer is read out and brought into view when it comes.
+// An answer is read out and brought into view when it comes; its stream is over, so nothing connects again.
 document.addEventListener("done", (event) => {
+  event.target.dataset.done = "1";
   const heading = event.target.querySelector?.("[data-focus]");
-  if (heading) { heading.focus({ preventScroll: true }); heading.closest("section").scrollIntoView({ block: "nearest" }); }
+  if (heading) { heading.focus({ preventScroll: true }); heading.closest("section").scrollIntoView({ block: "start" }); }
 }, true);
+document.addEventListener("htmx:sse:before:connection", (event) => {
+  if (event.target.dataset?.done) event.detail.connection.cancelled = true;
+});
 
 // Who is not known any more gets no page in the place of a fragment, but a word at the top.
 document.addEventListener("htmx:before:response", (event) => {
   if (event.detail.ctx?.response?.status === 403) { lost(); event.preventDefault(); }
 });
-document.addEventListener("htmx:error", lost);
+document.addEventListener("htmx:error", (event) => { if (event.detail.error?.name !== "AbortError") lost(); });
 document.addEventListener("htmx:sse:error", lost);
 document.addEventListener("htmx:sse:after:connection", () => { document.getElementById("lost").hidden = true; });
