@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import webbrowser
@@ -133,8 +134,9 @@ class Studio:
         return f"{self.base}?token={self.keys.link()}"
 
     def serve(self) -> None:
-        """Listen until Ctrl-C."""
-        self._server.run(sockets=[self._socket])
+        """Answer until Ctrl-C, which ends the workers too."""
+        with contextlib.suppress(KeyboardInterrupt):  # raised again by uvicorn once everything is shut down
+            self._server.run(sockets=[self._socket])
 
     def open(self) -> None:
         """Open the studio in the browser."""
@@ -176,6 +178,8 @@ def _bound(address: Address) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((address.host, address.port))
+        # Whoever has read the address may come at once: he waits in line until the pages are served.
+        listening.listen(128)
     except OSError as error:
         listening.close()
         raise SchemaError(
