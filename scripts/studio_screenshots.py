@@ -9,7 +9,7 @@ from playwright.sync_api import Page, sync_playwright
 from ifonly.studio.demo import demo_subjects
 from ifonly.studio.server import Studio
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "figures"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--force-color-profile=srgb"]  # fmt: skip
 ANSWER = "[data-watch] [data-focus]"

@@ -101,6 +101,12 @@ class Desk:
             lstrip_blocks=True,
         )
 
+    def text(self, words: Words, template: str, **values: Any) -> str:
+        """Return a filled template in a language."""
+        given: dict[str, Any] = {"t": words, "languages": LANGUAGES, "subjects": self.subjects, "first": self.first}
+        given["names"] = {name: words_of(name)("language") for name in LANGUAGES}
+        return self.templates.get_template(template).render({**given, **values})
+
     def subject(self, given: Pairs) -> Subject:
         """Return the model that a query names, or the first."""
         key = dict(given).get("s") or self.first
@@ -149,17 +155,9 @@ def words_for(request: Request) -> Words:
     return words_of(negotiated(chosen, request.headers.get("accept-language", "")))
 
 
-def text_of(request: Request, template: str, **values: Any) -> str:
-    """Return a filled template."""
-    desk, words = desk_of(request), words_for(request)
-    given = {"t": words, "languages": LANGUAGES, "names": {n: words_of(n)("language") for n in LANGUAGES}}
-    given |= {"subjects": desk.subjects, "first": desk.first}
-    return desk.templates.get_template(template).render({**given, **values})
-
-
 def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Answer with a filled template."""
-    response = HTMLResponse(text_of(request, template, **values), status)
+    response = HTMLResponse(desk_of(request).text(words_for(request), template, **values), status)
     chosen = request.query_params.get("lang")
     if chosen in LANGUAGES:
         response.set_cookie(LANGUAGE_COOKIE, str(chosen), samesite="strict", httponly=True)

@@ -14,13 +14,14 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ifonly import SchemaError
 from ifonly.studio import table
-from ifonly.studio.desk import desk_of, fields, form, render, words_for
+from ifonly.studio.desk import Desk, desk_of, fields, form, render, words_for
+from ifonly.studio.language import Words
 from ifonly.studio.state import EFFORTS, SECONDS, WAYS, State, as_text, read_state
 from ifonly.studio.subject import Subject, parse_value, switch_kind
 from ifonly.studio.views import controls, verdict
 from ifonly.studio.wording import house_words
 
-__all__ = ["paste", "pasted", "predict", "remember", "rows", "some_row", "the_row"]
+__all__ = ["paste", "pasted", "predict", "remember", "row_values", "rows", "some_row", "the_row"]
 
 
 def rows(request: Request) -> HTMLResponse:
@@ -83,32 +84,33 @@ def some_row(request: Request) -> Response:
 def the_row(request: Request) -> HTMLResponse:
     """One row, what may change in it, and what to ask."""
     desk, given = desk_of(request), fields(request)
-    subject = desk.subject(given)
-    state = read_state(given, subject)
-    words = words_for(request)
+    state = read_state(given, desk.subject(given))
+    asks = dict(given).get("ask") == "1"
+    return render(request, "row.html", **row_values(desk, words_for(request), state), asks=asks)
+
+
+def row_values(desk: Desk, words: Words, state: State) -> dict[str, Any]:
+    """Return what the page of one row shows."""
+    subject = desk.subjects[state.subject]
     single, between = house_words(subject, words)
     forecast = subject.forecast(subject.frame(state.values(subject)))
-    want = state.want if state.want is not None else subject.want_index(forecast.outcome)
-    return render(
-        request,
-        "row.html",
-        subject=subject,
-        state=state,
-        controls=controls(state, subject, single),
-        between=between,
-        verdict=verdict(subject, forecast, words),
-        want=want,
-        ways=WAYS,
-        seconds=SECONDS,
-        efforts=tuple(EFFORTS),
-        kinds={name: switch_kind(c) for name, c in subject.switches.items()},
-        asks=dict(given).get("ask") == "1",
-        here=state.query(desk.first),
-        switch_to="row",
-        row=state.row,
-        original=State(subject.key, state.row).query(desk.first),
-        length=len(subject.schema),
-    )
+    return {
+        "subject": subject,
+        "state": state,
+        "controls": controls(state, subject, single),
+        "between": between,
+        "verdict": verdict(subject, forecast, words),
+        "want": state.want if state.want is not None else subject.want_index(forecast.outcome),
+        "ways": WAYS,
+        "seconds": SECONDS,
+        "efforts": tuple(EFFORTS),
+        "kinds": {name: switch_kind(c) for name, c in subject.switches.items()},
+        "here": state.query(desk.first),
+        "switch_to": "row",
+        "row": state.row,
+        "original": State(subject.key, state.row).query(desk.first),
+        "length": len(subject.schema),
+    }
 
 
 def predict(request: Request) -> HTMLResponse:
