@@ -93,6 +93,7 @@ HOMES = {
     "starlette": "ifonly.studio",
     "sklearn": "ifonly.models.readers.sklearn",
     "torch": "ifonly.models.readers.torch",
+    "traitlets": "ifonly.studio.widget",
     "uvicorn": "ifonly.studio.server",
     "xgboost": "ifonly.models.readers.xgboost",
 }

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from ifonly import IfOnlyError, Target
+from ifonly import IfOnlyError, SchemaError, Target
 from ifonly.policy import write_policy
 from ifonly.studio.desk import desk_of, fields, form, render, visitor_of, words_for
 from ifonly.studio.pool import Job
@@ -17,7 +17,7 @@ from ifonly.studio.rules import merged
 from ifonly.studio.state import read_state
 from ifonly.studio.subject import Subject
 
-__all__ = ["bookmarks", "bookmarks_file", "code", "export", "forget", "keep", "policy"]
+__all__ = ["bookmarks", "bookmarks_file", "code", "export", "forget", "keep", "policy", "written_as"]
 
 
 async def keep(request: Request) -> HTMLResponse:
@@ -57,9 +57,16 @@ def export(request: Request) -> Response:
     if job is None or kind not in _KINDS:
         words = words_for(request)
         return render(request, "problem.html", 404, title=words("error.title"), text=words("error.gone"))
-    subject = desk_of(request).subjects[job.state.subject]
+    name, media, text = written_as(kind, job, desk_of(request).subjects[job.state.subject])
+    return _file(text, media, name)
+
+
+def written_as(kind: str, job: Job, subject: Subject) -> tuple[str, str, str]:
+    """Return the name, the media type and the text of an answer as a file."""
+    if kind not in _KINDS or (job.explanation is None and kind in ("html", "json", "csv")):
+        raise SchemaError(f"An answer cannot be written as {kind!r}. Known: {', '.join(_KINDS)}.")
     media, write = _KINDS[kind]
-    return _file(write(job, subject), media, f"ifonly-{job.id[:8]}.{kind}")
+    return f"ifonly-{job.id[:8]}.{kind}", media, write(job, subject)
 
 
 def _file(text: str, media: str, name: str) -> Response:
