@@ -250,11 +250,14 @@ def test_switches_and_german(visit: Visit) -> None:
     assert "(bewiesen)" in text
 
 
+@pytest.mark.parametrize("deep", [False, True], ids=["early", "deep in the solver"])
 def test_a_stopped_search_keeps_its_best_answer_and_says_how_good_it_is(
-    visit: Visit, subjects: tuple[Subject, ...]
+    visit: Visit, subjects: tuple[Subject, ...], deep: bool
 ) -> None:
     page = visit.open(f"row?s=hard&row={subjects[2].first}&t=120&ask=1")
     page.wait_for_selector("figure.chart")
+    if deep:
+        page.wait_for_timeout(8000)
     page.click("text=Stop, and keep the best answer so far")
     text = visit.answer()
     assert "You stopped the search" in text

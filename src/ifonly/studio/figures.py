@@ -81,8 +81,8 @@ def closing(points: Sequence[tuple[float, float, float]], seconds: float) -> Mar
         upper.append((x, high - high * best / most))
         lower.append((x, high - high * last_bound / most))
     top = _stairs(upper, wide)
+    area = " ".join((*top, *reversed(_stairs(lower, wide))))
     bottom = _stairs([(0.0, high), *lower], wide)
-    area = " ".join((*top, *reversed(bottom)))
     body = f'<polygon class="gap" points="{area}"/>'
     body += f'<polyline class="best" points="{" ".join(top)}"/><polyline class="bound" points="{" ".join(bottom)}"/>'
     return _svg(body, wide, high, "closing")

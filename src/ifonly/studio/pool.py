@@ -16,7 +16,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal
 from uuid import uuid4
@@ -33,7 +33,8 @@ Status = Literal["queued", "running", "answered", "impossible", "refused", "canc
 OPEN = ("queued", "running")
 _REMEMBERED = 300
 _MOST_WAITING, _MOST_OF_ONE = 60, 4
-_PATIENCE = 5.0  # seconds beyond its limit, or after a cancel, before a worker is replaced
+_PATIENCE = 5.0  # seconds beyond its limit before a worker is replaced
+_HEED = 2.0  # seconds in which a worker heeds a cancel; a solver that is deep in its work may not
 
 
 class Busy(Exception):
@@ -57,6 +58,7 @@ class Job:
     insights: list[Insight] = field(default_factory=list)
     began: float | None = None
     cancelled: float | None = None
+    salvage: Question | None = None
     version: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
@@ -219,6 +221,7 @@ class Pool:
         for position, job in enumerate(self._queue):
             mine = ahead.get(job.visitor, 0)
             ahead[job.visitor] = mine + 1
+            mine = mine if job.salvage is None else -1  # only to bring back what was there already
             ranked.append((mine, self._served.get(job.visitor, 0.0), position, job))
         return [job for *_, job in sorted(ranked, key=lambda entry: entry[:3])]
 
@@ -233,7 +236,7 @@ class Pool:
             self._queue.remove(job)
             worker.job, job.status, job.began = job, "running", time.monotonic()
             self._served[job.visitor] = job.began
-            message = ("ask", job.id, job.state.subject, job.asked)
+            message = ("ask", job.id, job.state.subject, job.salvage or job.asked)
             threading.Thread(target=worker.tell, args=(message,), daemon=True).start()
             job.touch()
         self._tell_places()
@@ -271,6 +274,8 @@ class Pool:
     def _close(self, job: Job, kind: str, rest: list[Any]) -> None:
         if kind == "answer":
             job.status, job.explanation, job.notes, job.insights = "answered", rest[0], rest[1], rest[2]
+            if job.salvage is not None:
+                job.explanation = replace(rest[0], interrupted=True)
         elif kind == "cancelled":
             job.status = "cancelled"
         elif kind == "refused":
@@ -278,6 +283,15 @@ class Pool:
             job.status = "impossible" if type(rest[0]).__name__ == "Infeasible" else "refused"
         else:
             job.status, job.error = "refused", rest[0]
+
+    def _deaf(self, worker: _Worker, job: Job) -> None:
+        """End a worker that does not heed a cancel; what it had found is found again, in the time that it took."""
+        if job.points and job.salvage is None:
+            job.salvage = replace(job.asked, seconds=2.0 * job.points[-1][0] + 1.0)
+            job.status = "queued"
+            self._queue.append(job)
+            worker.job = None
+        self._replace(worker)
 
     def _replace(self, worker: _Worker) -> None:
         worker.end()
@@ -297,9 +311,10 @@ class Pool:
                 job = worker.job
                 if job is None or job.began is None:
                     continue
-                overdue = now - job.began > 2 * job.asked.seconds + _PATIENCE
-                deaf = job.cancelled is not None and now - job.cancelled > _PATIENCE
-                if overdue or deaf:
+                asked = job.salvage or job.asked
+                if now - job.began > 2 * asked.seconds + _PATIENCE:
                     self._replace(worker)
+                elif job.salvage is None and job.cancelled is not None and now - job.cancelled > _HEED:
+                    self._deaf(worker, job)
                 else:
                     job.touch()
