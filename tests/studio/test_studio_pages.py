@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from starlette.testclient import TestClient
 
-from ifonly import Actionability, Explainer, Explanation, Sparsity
+from ifonly import Actionability, Explainer, Explanation, Robustness, Sparsity
 from ifonly.policy import read_policy
 from ifonly.studio import table
 from ifonly.studio.language import LANGUAGES, negotiated, words_of
@@ -214,6 +214,7 @@ LOOSE = [
     {"lv2": "1", "m0": "lock", "m1": "lock", "m3": "lock"},
     {"k": "1", "hi0": "14", "hi1": "3", "p": "0.995"},
     {"p": "0.99", "hi0": "55", "m1": "lock", "m2": "lock", "m3": "lock"},
+    {"s": "value", "hi0": "60", "m1": "lock", "ge": "75"},
 ]
 
 
@@ -227,6 +228,17 @@ def test_every_loosening_button_leads_to_an_answer(client: TestClient, refused: 
         fields = {k: v for k, v in parse_qsl(query) if k != "ask"}
         _, again = ask(client, **fields)
         assert "the model itself was asked" in again, (text, query)
+
+
+def test_a_switch_that_asks_too_much_can_be_switched_off(refused: int) -> None:
+    with opened(classifier({"robust": Robustness(radius=0.3)})) as (client, _):
+        limits = {"hi0": "55", "m1": "lock", "m2": "lock", "m3": "lock"}
+        _, text = ask(client, row=refused, on="robust", **limits)
+        assert "that is proven" in text
+        assert "switched on" in text
+        assert "Switch the extra criteria off" in text
+        _, again = ask(client, row=refused, **limits)
+        assert "the model itself was asked" in again
 
 
 def test_rules_of_the_house_have_no_button(refused: int) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from ifonly import Actionability, Proximity, Sparsity, Target
-from ifonly.studio.library import Numeric
 from ifonly.studio.state import EFFORTS, State
 from ifonly.studio.subject import Subject
 
@@ -163,8 +162,3 @@ def _meet(
     lows = [low for low in (one[0], other[0]) if low is not None]
     highs = [high for high in (one[1], other[1]) if high is not None]
     return max(lows, default=None), min(highs, default=None)
-
-
-def is_number(subject: Subject, j: int) -> bool:
-    """Whether a feature is a number."""
-    return isinstance(subject.schema.features[j], Numeric)

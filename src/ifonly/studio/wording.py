@@ -22,6 +22,7 @@ from ifonly.studio.subject import Subject
 
 __all__ = ["Clash", "Loosening", "house_words", "understand"]
 
+_ROOM = 1e-6
 _NUMBER = r"(-?[\d.]+(?:e[-+]?\d+)?|-?inf|None)"
 
 
@@ -77,6 +78,9 @@ def _demand(text: str, state: State, subject: Subject, words: Words) -> tuple[st
         if match is None:
             continue
         if kind == "want":
+            inside = re.fullmatch(rf"a prediction in \({_NUMBER}, {_NUMBER}\)", match["rest"])
+            if inside is not None:
+                return words("no.want_interval", a=inside[1], b=inside[2]), "wish", None
             return words("no.want", what=match["rest"]), "wish", None
         if kind == "changes":
             by = "person" if state.changes is not None and int(match[1]) == state.changes else "house"
@@ -90,7 +94,8 @@ def _demand(text: str, state: State, subject: Subject, words: Words) -> tuple[st
         values = {"feature": label, "a": numbers[0] if numbers else "", "b": numbers[-1] if numbers else ""}
         by = "person" if _is_persons(kind, j, state) else "house"
         return words(f"no.{kind}", **values), by, j
-    return text, "switch" if state.on else "house", None
+    between = re.fullmatch(r"if .+ then .+|.+ in \(.+, .+\)", text, flags=re.DOTALL) is not None
+    return text, "switch" if state.on and not between else "house", None
 
 
 def _is_persons(kind: str, j: int, state: State) -> bool:
@@ -131,16 +136,31 @@ def _part(change: str, j: int | None, demand: str, by: str, state: State, subjec
         k = int(found[1])
         act = (lambda s: replace(s, changes=k)) if by == "person" else None
         return "loosen.changes", {"k": k}, act
+    if by == "switch":
+        return "loosen.switch", {}, lambda s: replace(s, on=())
     if by == "wish":
-        found = re.search(rf"-> {_NUMBER}", change)
-        if found is not None and state.probability is not None:
-            p = floor(float(found[1]) * 1000) / 1000
-            return "loosen.probability", {"p": found[1]}, lambda s: replace(s, probability=p)
-        return "", {"text": change}, None
+        return _wish(change, state)
     if j is None:
         return "", {"text": change}, None
     key, values, act = _on_feature(change, j, subject)
     return key, values, act if by == "person" else None
+
+
+def _wish(change: str, state: State) -> Part:
+    """Return a wish that is within reach: a smaller probability, or a wider interval."""
+    wider = re.search(rf"-> \({_NUMBER}, {_NUMBER}\)$", change)
+    if wider is not None:
+        low, high = _end(wider[1]), _end(wider[2])
+        values = {"a": "−∞" if low is None else wider[1], "b": "∞" if high is None else wider[2]}
+        # The end that is named is the last value within reach; a wish that ends exactly there leaves no room to clear it.
+        low = None if low is None else low - _ROOM * max(1.0, abs(low))
+        high = None if high is None else high + _ROOM * max(1.0, abs(high))
+        return "loosen.interval", values, lambda s: replace(s, at_least=low, at_most=high)
+    smaller = re.search(rf"-> {_NUMBER}$", change)
+    if smaller is not None and state.probability is not None:
+        p = floor(float(smaller[1]) * 1000) / 1000
+        return "loosen.probability", {"p": p}, lambda s: replace(s, probability=p)
+    return "", {"text": change}, None
 
 
 def _on_feature(change: str, j: int, subject: Subject) -> Part:
