@@ -69,22 +69,26 @@ LAYERS = {
     "spark": 9,
     "studies": 9,
     "ifonly": 10,
-    "cli": 11,
-    "__main__": 12,
+    "studio": 11,
+    "cli": 12,
+    "__main__": 13,
 }
 
 # Neighbours in one layer that must not know each other.
 APART = {("solvers", "schema"), ("solvers", "models"), ("schema", "solvers"), ("models", "solvers")}
 
 # A result shows itself through these, so a lower layer may import them inside a function.
-FACES = {"text", "html", "serial", "metrics", "plots", "batch"}
+FACES = {"text", "html", "serial", "metrics", "plots", "batch", "studio"}
 
 # Who may import a framework at top level: only modules that are themselves imported late.
 HOMES = {
+    "anywidget": "ifonly.studio.widget",
     "catboost": "ifonly.models.readers.catboost",
     "gurobipy": "ifonly.solvers.gurobi",
     "highspy": "ifonly.solvers.highs",
+    "jinja2": "ifonly.studio",
     "lightgbm": "ifonly.models.readers.lightgbm",
+    "markupsafe": "ifonly.studio",
     "matplotlib": "ifonly.plots",
     "numba": None,
     "onnx": "ifonly.models.readers.onnx",
@@ -94,8 +98,11 @@ HOMES = {
     "pyscipopt": "ifonly.solvers.scip",
     "pyspark": None,
     "skl2onnx": None,
+    "starlette": "ifonly.studio",
     "sklearn": "ifonly.models.readers.sklearn",
     "torch": "ifonly.models.readers.torch",
+    "traitlets": "ifonly.studio.widget",
+    "uvicorn": "ifonly.studio.server",
     "xgboost": "ifonly.models.readers.xgboost",
 }
 

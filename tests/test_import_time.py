@@ -20,6 +20,7 @@ HEAVY = (
     "click",
     "gurobipy",
     "highspy",
+    "jinja2",
     "joblib",
     "lightgbm",
     "matplotlib",
@@ -36,6 +37,7 @@ HEAVY = (
     "skl2onnx",
     "sklearn",
     "skops",
+    "starlette",
     "torch",
     "xgboost",
 )

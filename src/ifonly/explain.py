@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -38,6 +39,7 @@ from ifonly.training import Training
 
 if TYPE_CHECKING:
     from ifonly.batch import Batch
+    from ifonly.studio.server import Studio
 
 __all__ = ["Explainer"]
 
@@ -258,6 +260,36 @@ class Explainer:
         from ifonly.batch import explain_batch  # noqa: PLC0415 - joblib is loaded only for batches
 
         return explain_batch(self, rows, gap=gap, **options)
+
+    def studio(
+        self,
+        *,
+        switches: Mapping[str, Criterion] | None = None,
+        port: int = 0,
+        open_browser: bool = True,
+        keep: Path | None = None,
+    ) -> Studio:
+        """Open the studio on this model in a browser, on this machine only (needs ``ifonly[studio]``).
+
+        Parameters
+        ----------
+        switches
+            Name -> a criterion that a person can switch on; by default a `Manifold` and a `Robustness`.
+        port
+            The port to listen on; 0 takes a free one.
+        open_browser
+            Whether to open it; otherwise open its ``link()`` yourself.
+        keep
+            A file for bookmarks.
+
+        Returns
+        -------
+        Studio
+            The running studio: ``link()`` opens it once, ``stop()`` ends it.
+        """
+        from ifonly.studio.opening import open_studio  # noqa: PLC0415 - the web framework is an extra
+
+        return open_studio(self, self._frame, switches=switches, port=port, open_browser=open_browser, keep=keep)
 
     # -- asking -------------------------------------------------------------------------------------------------
     def _ask(self, row: Any, want: Any, criteria: Sequence[Criterion]) -> Question:

@@ -1,4 +1,4 @@
-"""The command line: ``ifonly demo``, ``explain``, ``batch``, ``schema``, ``solvers`` and ``bench``.
+"""The command line: ``ifonly demo``, ``studio``, ``explain``, ``batch``, ``schema``, ``solvers`` and ``bench``.
 
 Exit codes: 0 found, 3 proven impossible, 4 misuse, 5 out of time, 130 interrupted, 1 anything else.
 """
@@ -146,6 +146,43 @@ def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None
     from ifonly.cli.demo import run
 
     run(name, row, n, time_limit, save)
+
+
+@main.command(short_help="Ask in a browser: pick a row, say what may change, see the proof.")
+@click.argument("model", type=_FILE, required=False)
+@click.argument("data", type=_FILE, required=False)
+@click.option("--policy", type=_FILE, help="Features and demands of the house; 'ifonly schema' writes one.")
+@click.option("--background", type=_FILE, help="The training data, when DATA is not it.")
+@click.option("--target", metavar="COLUMN", help="Outcome column to leave out, if the model does not name its columns.")
+@click.option("--solver", default="auto", help="One of those 'ifonly solvers' lists.")
+@click.option("--trust", is_flag=True, help="Open MODEL even if opening it can run code.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; 0 takes a free one.")
+@click.option("--open/--no-open", "open_browser", default=True, help="Open the browser.")
+@click.option("--keep", type=_NEW_FILE, help="Keep bookmarks in this file.")
+@click.option("--workers", type=click.IntRange(1, 64), default=2, help="How many questions are answered at a time.")
+@click.option("--host", default="127.0.0.1", help="The interface; others than loopback need a certificate or a proxy.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="A name under which it may be asked for; repeatable.")
+@click.option("--certificate", type=_FILE, help="Certificate for TLS.")
+@click.option("--key", type=_FILE, help="Its key.")
+@click.option("--behind-proxy", is_flag=True, help="Something in front of it encrypts and has a port of its own.")
+@_debug
+def studio(model: Path | None, data: Path | None, **options: Any) -> None:
+    """Open a page in the browser in which a person picks a row, says what may change, asks, and sees the proof.
+
+    MODEL is a skops file of a fitted model, DATA the CSV or Parquet file it was trained on; without them the studio shows
+    German Credit with a forest and a logistic regression. Only this machine can reach it.
+    """
+    from ifonly.cli.studio import from_files, run
+
+    if (model is None) != (data is None):
+        raise click.UsageError("Give MODEL and DATA, or neither for the demo.")
+    subject = None
+    if model is not None and data is not None:
+        fitted = files.load_model(model, trust=options["trust"])
+        table = files.read_table(data)
+        explainer = _explainer(fitted, table, data, options)
+        subject = from_files(explainer, table, model, data, options)
+    run(subject, options)
 
 
 @main.command(short_help="Say what would have had to be different in one row.")

@@ -1,0 +1,169 @@
+"""How quick the studio is on German Credit's forest, and how it bears a crowd.
+
+``python -m benchmarks.studio`` starts the demo, drives it in Chromium, and prints medians: the command to its first line, a
+page to its readiness, an edit to its prediction, a click to its answer. ``python -m benchmarks.studio crowd`` lets visitors
+ask at once for a minute, and counts answers, places told, lost events and memory.
+"""
+
+import argparse
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from ifonly.studio.demo import demo_subjects
+from ifonly.studio.server import Studio
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]  # fmt: skip
+
+
+def command_ready() -> float:
+    """Return the seconds from the command to its first line."""
+    began = time.perf_counter()
+    studio = subprocess.Popen(
+        [sys.executable, "-m", "ifonly", "studio", "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert studio.stdout is not None
+    studio.stdout.readline()
+    took = time.perf_counter() - began
+    studio.terminate()
+    studio.wait(timeout=30)
+    return took
+
+
+def speed(times: int) -> None:
+    """Print what a person waits for."""
+    from playwright.sync_api import sync_playwright
+
+    taken: dict[str, list[float]] = {"page ready": [], "edit to prediction": [], "click to answer": []}
+    print(f"command to first line: {statistics.median(command_ready() for _ in range(3)):.2f} s (median of 3)")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    with Studio(demo_subjects()) as studio, sync_playwright() as driver:
+        page = driver.chromium.launch(executable_path=chromium, args=FLAGS).new_page()
+        page.goto(studio.link())
+        page.wait_for_selector("table")
+        page.goto(f"{studio.base}row?row=11&ask=1")
+        page.wait_for_selector("[data-watch] [data-focus]", timeout=120_000)
+        for i in range(times):
+            began = time.perf_counter()
+            page.goto(f"{studio.base}row?row=11")
+            page.wait_for_selector("#now .outcome")
+            taken["page ready"].append(time.perf_counter() - began)
+            with page.expect_response("**/predict*") as waiting:
+                began = time.perf_counter()
+                page.fill("[name=v1]", str(20 + i))
+            waiting.value.finished()
+            taken["edit to prediction"].append(time.perf_counter() - began)
+            began = time.perf_counter()
+            page.click("button[type=submit]")
+            page.wait_for_selector("[data-watch] [data-focus]")
+            taken["click to answer"].append(time.perf_counter() - began)
+    for name, seconds in taken.items():
+        print(f"{name}: median {1e3 * statistics.median(seconds):.0f} ms, worst {1e3 * max(seconds):.0f} ms of {times}")
+
+
+class Visitor(threading.Thread):
+    """A person with a browser of his own who asks, waits for the answer, and asks again."""
+
+    def __init__(self, studio: Studio, number: int, until: float) -> None:
+        super().__init__(daemon=True)
+        self.studio, self.number, self.until = studio, number, until
+        self.waits: list[float] = []
+        self.places, self.busy = 0, 0
+        self.faults: list[str] = []
+        jar = urllib.request.HTTPCookieProcessor()
+        self.opener = urllib.request.build_opener(jar)
+        self.opener.open(studio.link(), timeout=60).read()
+
+    def get(self, path: str, data: dict[str, Any] | None = None) -> str:
+        """Ask for a page, or post a form."""
+        body = None if data is None else urllib.parse.urlencode(data).encode()
+        request = urllib.request.Request(self.studio.base + path, body, {"Origin": self.studio.base.rstrip("/")})
+        return self.opener.open(request, timeout=120).read().decode()
+
+    def run(self) -> None:
+        """Ask until the time is over."""
+        asked = 0
+        while time.monotonic() < self.until:
+            began, row = time.perf_counter(), (self.number * 37 + asked) % 1000
+            asked += 1
+            try:
+                watching = self.get("ask", {"row": row, "k": 4, "t": 5})
+            except urllib.error.HTTPError as error:
+                self.busy += error.code == 429
+                self.faults += [] if error.code == 429 else [f"{error.code}"]
+                time.sleep(0.5)
+                continue
+            job = re.search(r"job=(\w+)", watching)
+            if job is None:
+                self.faults.append(watching)
+                continue
+            events = self.get(f"events?job={job[1]}")
+            numbers = [int(n) for n in re.findall(r"^id: (\d+)$", events, re.MULTILINE)]
+            self.places += "In the queue: place" in events
+            # Every event says how the question stands, so none is lost when the last one is the end and numbers only grow.
+            ended = events.rstrip().endswith("data: done") and "data-focus" in events
+            if not ended or numbers != sorted(set(numbers)):
+                self.faults.append(events[-300:])
+            self.waits.append(time.perf_counter() - began)
+
+
+def memory(pid: int) -> int:
+    """Return the resident memory of a process in MB."""
+    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text("utf-8"))
+    return int(found[1]) // 1024 if found else 0
+
+
+def crowd(visitors: int, seconds: float) -> None:
+    """Print how visitors fare who ask at once."""
+    import os
+
+    with Studio(demo_subjects()) as studio:
+        warm = Visitor(studio, 0, time.monotonic() + 15)
+        warm.run()
+        people = [Visitor(studio, i, time.monotonic() + seconds) for i in range(visitors)]
+        workers = [w.process.pid for w in studio.desk.pool._workers]
+        before = [memory(pid) for pid in (os.getpid(), *workers)]
+        for person in people:
+            person.start()
+        for person in people:
+            person.join(timeout=seconds + 180)
+        after = [memory(pid) for pid in (os.getpid(), *workers)]
+        waits = sorted(w for person in people for w in person.waits)
+        faults = [f for person in people for f in person.faults]
+        alive = sum(person.is_alive() for person in people)
+        few = min(len(person.waits) for person in people)
+        print(f"{visitors} visitors, {seconds:g} s: {len(waits)} answers, the fewest of one visitor {few}")
+        print(f"median wait {statistics.median(waits):.2f} s, worst {waits[-1]:.2f} s")
+        print(
+            f"told their place {sum(p.places for p in people)} times, told to wait {sum(p.busy for p in people)} times"
+        )
+        print(f"faults {len(faults)}, still waiting {alive}; memory in MB (studio, workers) {before} -> {after}")
+        for fault in faults[:3]:
+            print(fault)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=["speed", "crowd"], default="speed")
+    parser.add_argument("--times", type=int, default=15)
+    parser.add_argument("--visitors", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    given = parser.parse_args()
+    if given.what == "speed":
+        speed(given.times)
+    else:
+        crowd(given.visitors, given.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""``ifonly studio``: from files, or the shipped demo, to a page in the browser."""
+
+# ruff: noqa: PLC0415 - the web framework is an extra, loaded by this command alone
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ifonly.cli import files
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ifonly.explain import Explainer
+    from ifonly.studio.subject import Subject
+
+__all__ = ["run"]
+
+
+def run(subject: Subject | None, options: dict[str, Any]) -> None:
+    """Serve until Ctrl-C; the first line on standard output is the address with its token."""
+    try:
+        from ifonly.studio.demo import demo_subjects
+        from ifonly.studio.server import Address, Studio
+    except ImportError as error:
+        raise click.ClickException(
+            f"The studio needs {error.name}, which is not installed. Install it: pip install 'ifonly[studio]'."
+        ) from None
+    address = Address(
+        options["host"],
+        options["port"],
+        options["allow_host"],
+        options["certificate"],
+        options["key"],
+        options["behind_proxy"],
+    )
+    subjects = demo_subjects() if subject is None else (subject,)
+    studio = Studio(subjects, address, workers=options["workers"], keep=options["keep"], on_link=_another)
+    click.echo(studio.url)
+    click.echo("Ctrl-C ends the studio. The link opens once; after that, another one is printed here.", err=True)
+    if options["open_browser"]:
+        studio.open()
+    studio.serve()
+
+
+def _another(link: str) -> None:
+    click.echo(f"Opened. For another browser: {link}", err=True)
+
+
+def from_files(explainer: Explainer, table: pd.DataFrame, model: Path, data: Path, options: dict[str, Any]) -> Subject:
+    """Return what was given on the command line as something to ask about."""
+    from ifonly.studio.subject import Subject, standard_switches
+
+    X = files.features(explainer.model.estimator, table.drop(columns=options["target"] or [], errors="ignore"))
+    recipe = (
+        "from pathlib import Path",
+        "",
+        "import pandas as pd",
+        "",
+        "from ifonly.cli.files import load_model",
+        "",
+        f"model = load_model(Path({str(model)!r}), trust={options['trust']})",
+        f"X = pd.read_csv({str(data)!r})[{list(explainer.schema.names)!r}]",
+        "schema = None  # read off the data; a policy says more: read_policy(text).schema(X)",
+    )
+    rows = explainer.schema.frame(X).reset_index(drop=True)
+    return Subject("model", f"{model.name} · {data.name}", explainer, rows, recipe=recipe, switches=standard_switches())

@@ -1,0 +1,243 @@
+"""What the templates show, put together: features as controls, and an answer in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from markupsafe import Markup
+
+from ifonly import Certificate, Counterfactual, Explanation
+from ifonly.studio import figures
+from ifonly.studio.insight import Insight
+from ifonly.studio.language import Words
+from ifonly.studio.library import Integer, Numeric, format_change, format_range
+from ifonly.studio.pool import Job
+from ifonly.studio.state import Limits, State, as_text
+from ifonly.studio.subject import Forecast, Subject
+
+__all__ = ["Control", "Verdict", "WayView", "controls", "verdict", "ways"]
+
+
+@dataclass(frozen=True)
+class Control:
+    """One feature as a control of the page."""
+
+    j: int
+    name: str
+    label: str
+    numeric: bool
+    ordered: bool
+    text: str
+    level: int | None
+    lower: str
+    upper: str
+    step: str
+    levels: tuple[str, ...]
+    low: str
+    high: str
+    figure: Markup
+    limits: Limits
+    house: tuple[str, ...]
+    locked: bool
+    edited: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the model says of the row now."""
+
+    outcome: str
+    scores: tuple[tuple[str, float], ...]
+    value: float | None
+    good: bool | None
+
+
+@dataclass(frozen=True)
+class ChangeView:
+    """One change: from where to where, what it buys, and how far it may go."""
+
+    label: str
+    before: str
+    after: str
+    figure: Markup
+    buys: str
+    bar: Markup | None
+    gain: bool
+    reach: str
+
+
+@dataclass(frozen=True)
+class WayView:
+    """One answer."""
+
+    number: int
+    changes: tuple[ChangeView, ...]
+    now: str
+    then: str
+    score_now: str
+    score_then: str
+    distance: str
+    proof: str
+    proven: bool
+    gap: str
+    bound: str
+    cost: str
+    solver: str
+    measures: tuple[tuple[str, str], ...]
+
+
+def controls(state: State, subject: Subject, house: dict[int, list[str]]) -> list[Control]:
+    """Return every feature of the row as a control."""
+    values = state.values(subject)
+    found = []
+    for j, feature in enumerate(subject.schema.features):
+        own, value = state.limit(j), values[j]
+        level = None
+        if isinstance(feature, Numeric):
+            lower, upper = as_text(feature.lower), as_text(feature.upper)
+            step = "any" if feature.step is None else as_text(feature.step)
+            levels: tuple[str, ...] = ()
+        else:
+            lower = upper = step = ""
+            levels = tuple(map(str, feature.levels))
+            level = next((i for i, known in enumerate(feature.levels) if known == value), None)
+        found.append(
+            Control(
+                j,
+                feature.name,
+                subject.schema.label(feature.name),
+                isinstance(feature, Numeric),
+                isinstance(feature, Numeric) or feature.kind == "ordinal",
+                as_text(value),
+                level,
+                lower,
+                upper,
+                step,
+                levels,
+                lower if own.low is None else as_text(own.low),
+                upper if own.high is None else as_text(own.high),
+                figures.histogram(subject.distributions[j], () if level is None else (level,)),
+                own,
+                tuple(house.get(j, ())),
+                _frozen(subject, feature.name),
+                j in state.edits,
+            )
+        )
+    return found
+
+
+def _frozen(subject: Subject, name: str) -> bool:
+    return any(name in getattr(c, "frozen", ()) for c in subject.explainer.criteria)
+
+
+def verdict(subject: Subject, forecast: Forecast, words: Words) -> Verdict:
+    """Return the model's word in the words of the page."""
+    outcome = words.number(forecast.outcome)
+    if not subject.classes:
+        return Verdict(words.number(float(forecast.outcome)), (), float(forecast.outcome), None)
+    scores = tuple(zip(map(str, subject.classes), forecast.scores, strict=False)) if forecast.scores else ()
+    good = None if subject.wanted is None else forecast.outcome == subject.wanted
+    return Verdict(outcome, scores if subject.has_probabilities else (), None, good)
+
+
+def ways(job: Job, subject: Subject, words: Words) -> list[WayView]:
+    """Return the answers of a job as the page shows them."""
+    explanation = job.explanation
+    assert explanation is not None
+    insights = job.insights or [Insight() for _ in explanation]
+    return [
+        _way(i, way, insight, explanation, subject, words)
+        for i, (way, insight) in enumerate(zip(explanation, insights, strict=True), 1)
+    ]
+
+
+def _way(
+    number: int, way: Counterfactual, insight: Insight, explanation: Explanation, subject: Subject, words: Words
+) -> WayView:
+    names = [c.feature for c in way.changes]
+    bars: list[Markup | None] = [None for _ in names]
+    if insight.buys and insight.before is not None and insight.after is not None:
+        binary = subject.has_probabilities and len(subject.classes) == 2
+        shares = [insight.buys[name] for name in names]
+        bars = list(figures.waterfall(insight.before, shares, insight.after, 0.5 if binary else None))
+    changes = tuple(
+        _change(change, way, insight, bar, subject, words) for change, bar in zip(way.changes, bars, strict=True)
+    )
+    certificate = way.certificate
+    return WayView(
+        number,
+        changes,
+        words.number(explanation.prediction),
+        words.number(way.prediction),
+        _score(explanation.score, explanation, words),
+        _score(way.score, explanation, words),
+        words.score(way.distance),
+        _proof(certificate, number, words),
+        certificate.proven,
+        words.percent(certificate.gap) if isfinite(certificate.gap) else "–",
+        words.score(certificate.bound, 4) if isfinite(certificate.bound) else "–",
+        words.score(certificate.objective, 4),
+        certificate.solver,
+        tuple((name.replace("_", " "), words.number(float(value))) for name, value in way.measures.items()),
+    )
+
+
+def _score(score: float | None, explanation: Explanation, words: Words) -> str:
+    return "" if score is None or explanation.score_name == "value" else words.score(score)
+
+
+def _proof(certificate: Certificate, number: int, words: Words) -> str:
+    if certificate.proven:
+        return words("proof.proven" if number == 1 else "proof.proven_other")
+    if not isfinite(certificate.bound) or certificate.bound <= 0:
+        return words("proof.open")
+    saved = max(certificate.objective - certificate.bound, 0.0) / max(abs(certificate.objective), 1e-12)
+    return words("proof.gap", gap=words.percent(saved))
+
+
+def _change(
+    change: Any, way: Counterfactual, insight: Insight, bar: Markup | None, subject: Subject, words: Words
+) -> ChangeView:
+    feature = subject.schema[change.feature]
+    j = subject.schema.index(change.feature)
+    before, after = format_change(change.before, change.after, feature)
+    distribution = subject.distributions[j]
+    if isinstance(feature, Numeric):
+        if words.language == "de":
+            before, after = before.replace(".", ","), after.replace(".", ",")
+        start = float(change.before) if change.before == change.before and change.before is not None else None
+        figure = figures.moved(distribution, start, float(change.after))
+    else:
+        places = {level: i for i, level in enumerate(feature.levels)}
+        figure = figures.switched(distribution, places.get(change.before), places.get(change.after))
+    share = insight.buys.get(change.feature)
+    return ChangeView(
+        subject.schema.label(change.feature),
+        before,
+        after,
+        figure,
+        "" if share is None else f"{'+' if share >= 0 else '−'}{words.score(abs(share))}",
+        bar,
+        share is None or share >= 0,
+        _reach(change.feature, way, insight, subject, words),
+    )
+
+
+def _reach(name: str, way: Counterfactual, insight: Insight, subject: Subject, words: Words) -> str:
+    feature = subject.schema[name]
+    if not isinstance(feature, Numeric):
+        return ""
+    if name in way.ranges:
+        low, high = format_range(*way.ranges[name], feature)
+        return words("reach.proven", low=low, high=high)
+    found = insight.reach.get(name)
+    if found is None:
+        return ""
+    low, high = words.number(_whole(found.low, feature), feature), words.number(_whole(found.high, feature), feature)
+    return words("reach.every" if found.exact else "reach.sampled", low=low, high=high)
+
+
+def _whole(value: float, feature: Numeric) -> float:
+    return int(value) if isinstance(feature, Integer) else value

@@ -1,0 +1,149 @@
+"""The worker: a process of its own that holds the explainers and answers one question at a time.
+
+It reads pickled messages from standard input and writes pickled messages to what was its standard output; both ends are
+ours, and nothing from a browser is ever unpickled. The search runs in the main thread, where an interrupt ends it with the
+best confirmed answer; a second thread listens, so that "cancel" is heard meanwhile. When the studio is gone, so is the
+worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+import time
+import warnings
+from dataclasses import replace
+from typing import Any, BinaryIO
+
+__all__ = ["main", "receive", "send"]
+
+_LENGTH = 8
+_EVENTS_APART = 0.05  # seconds between two reports of progress
+
+
+def send(pipe: BinaryIO, message: Any) -> None:
+    """Write one message: its length, and its pickle."""
+    data = pickle.dumps(message)
+    pipe.write(len(data).to_bytes(_LENGTH, "big") + data)
+    pipe.flush()
+
+
+def receive(pipe: BinaryIO) -> Any:
+    """Read one message; None at the end."""
+    head = pipe.read(_LENGTH)
+    if len(head) < _LENGTH:
+        return None
+    data = pipe.read(int.from_bytes(head, "big"))
+    return pickle.loads(data)  # noqa: S301 - from our own process
+
+
+class _Reporter:
+    """Passes on what is heard of a search, but not more often than a page can show."""
+
+    def __init__(self, pipe: BinaryIO, job: str) -> None:
+        self._pipe, self._job = pipe, job
+        self._began, self._last = time.perf_counter(), -1.0
+
+    def __call__(self, event: Any) -> None:
+        now = time.perf_counter() - self._began
+        kind = type(event).__name__
+        if kind == "Incumbent":
+            send(self._pipe, ("incumbent", self._job, now, float(event.objective), float(event.bound)))
+        elif kind == "Built" and now - self._last > _EVENTS_APART:
+            self._last = now
+            send(self._pipe, ("built", self._job, now, int(event.columns), int(event.rows)))
+
+
+def _answer(pipe: BinaryIO, job: str, explainer: Any, asked: Any) -> None:
+    from ifonly import IfOnlyError, IfOnlyWarning  # noqa: PLC0415 - loaded with the explainers
+
+    try:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            found = explainer.explain(
+                asked.row,
+                want=asked.want,
+                n=asked.n,
+                criteria=asked.criteria,
+                time_limit=asked.seconds,
+                on_event=_Reporter(pipe, job),
+            )
+        around = _around(explainer, found, asked.want)
+        notes = [str(w.message) for w in heard if issubclass(w.category, IfOnlyWarning)]
+        send(pipe, ("answer", job, replace(found, reference=None), notes, around))
+    except KeyboardInterrupt:
+        send(pipe, ("cancelled", job))
+    except IfOnlyError as error:
+        send(pipe, ("refused", job, error))
+    except Exception as error:  # noqa: BLE001 - whatever the user's model raises, the worker lives on
+        send(pipe, ("failed", job, f"{type(error).__name__}: {error}"))
+
+
+def _around(explainer: Any, found: Any, want: Any) -> list[Any]:
+    """Return what the model says around the answers; an answer is never lost to a failure of that."""
+    from ifonly.studio.insight import Insight, insights  # noqa: PLC0415 - loaded with the explainers
+
+    try:
+        return list(insights(explainer, found, want))
+    except (KeyboardInterrupt, Exception):  # noqa: BLE001 - see above
+        return [Insight() for _ in found]
+
+
+class _Listener(threading.Thread):
+    """Takes messages in: questions go to the main thread, a cancel interrupts it."""
+
+    def __init__(self, pipe: BinaryIO) -> None:
+        super().__init__(daemon=True)
+        self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.running: str | None = None
+        self._pipe = pipe
+
+    def run(self) -> None:
+        while (message := receive(self._pipe)) is not None:
+            if message[0] != "cancel":
+                self.inbox.put(message)
+            elif message[1] == self.running:
+                _interrupt()
+        os._exit(0)  # the studio is gone: whatever is being searched for, nobody waits for it
+
+
+def _interrupt() -> None:
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        import _thread  # noqa: PLC0415 - where signals cannot be sent to a thread
+
+        _thread.interrupt_main()
+
+
+def main() -> None:
+    """Serve questions until the studio closes the pipe."""
+    # Whoever prints, a model or a solver, must not end up between our messages.
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    listener = _Listener(sys.stdin.buffer)
+    listener.start()
+    explainers: dict[str, Any] = {}
+    while True:
+        with contextlib.suppress(KeyboardInterrupt):  # a cancel that came too late
+            kind, *rest = listener.inbox.get()
+            if kind == "subjects":
+                explainers = pickle.loads(rest[0])  # noqa: S301 - from our own process
+                send(out, ("ready",))
+            elif kind == "ask":
+                job, key, asked = rest
+                listener.running = job
+                try:
+                    _answer(out, job, explainers[key], asked)
+                finally:
+                    listener.running = None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Models of other kinds in the studio: several classes, no probabilities, gaps in the data, arrays, truth values."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from starlette.testclient import TestClient
+
+from ifonly import Explainer
+from ifonly.studio.library import frame_of
+from ifonly.studio.opening import subject_of
+from studio_world import ORIGIN, opened
+
+RNG = np.random.default_rng(1)
+X = pd.DataFrame({"a": RNG.normal(size=120).round(3), "b": RNG.integers(0, 9, 120), "c": RNG.random(120) < 0.5})
+GAPS = X[["a", "b"]].astype(float).mask(RNG.random((120, 2)) < 0.2)
+THREE = np.digitize(X.a + X.b / 5, [0.5, 1.2])
+
+
+def last_fragment(client: TestClient, **fields: Any) -> str:
+    watching = client.post("/ask", data=fields, headers=ORIGIN)
+    job = re.search(r"events\?job=(\w+)", watching.text)
+    assert job is not None, watching.text
+    return client.get("/events", params={"job": job[1]}).text.rpartition("id: ")[2]
+
+
+CASES = {
+    "three classes": (lambda: Explainer(DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, THREE), X), 3),
+    "no probabilities": (lambda: Explainer(LinearSVC().fit(X, THREE > 0), X), 2),
+    "gaps": (lambda: Explainer(HistGradientBoostingClassifier(max_iter=5).fit(GAPS, THREE > 0), GAPS), 2),
+    "arrays": (
+        lambda: Explainer(LogisticRegression().fit(X[["a", "b"]].to_numpy(), THREE > 0), X[["a", "b"]].to_numpy()),
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_kind_of_model_is_shown_asked_and_confirmed(name: str) -> None:
+    make, classes = CASES[name]
+    explainer = make()
+    subject = subject_of(explainer, frame_of(explainer))
+    assert len(subject.classes) == classes
+    row = int(np.flatnonzero(subject.known()[0] == subject.classes[0])[0])
+    if name == "gaps":
+        row = next(
+            int(i) for i in np.flatnonzero(subject.known()[0] == subject.classes[0]) if GAPS.iloc[i].isna().any()
+        )
+    with opened(subject) as (client, _):
+        assert client.get("/", params={"sort": "p"}).status_code == 200
+        page = client.get("/row", params={"row": row})
+        assert page.status_code == 200
+        assert ("with a probability" in page.text) == (name != "no probabilities")
+        if name == "gaps":
+            assert "missing" in page.text
+        text = last_fragment(client, row=row, want=classes - 1)
+        assert "the model itself was asked" in text
+        edited = client.get("/predict", params={"row": row, "v0": "0.5"})
+        assert "The model says" in edited.text

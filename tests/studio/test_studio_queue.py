@@ -1,0 +1,81 @@
+"""The queue: nobody starves, everybody is told his place, limits hold; and large tables stay quick to look through."""
+
+import re
+import time
+from typing import Any
+
+import pytest
+
+from ifonly.studio import table
+from ifonly.studio.fragments import latest
+from ifonly.studio.pool import Busy, Pool
+from ifonly.studio.state import State
+from studio_world import classifier, opened
+
+
+@pytest.fixture
+def pool() -> Pool:
+    """A queue without workers: what is asked waits."""
+    return Pool({}, size=0)
+
+
+def ask(pool: Pool, visitor: str) -> Any:
+    nothing: Any = None
+    return pool.ask(visitor, State("x"), nothing)
+
+
+def test_who_asks_much_waits_behind_who_asks_little(pool: Pool) -> None:
+    first, second, third = (ask(pool, "greedy") for _ in range(3))
+    late = ask(pool, "late")
+    assert [pool.place(job) for job in (first, late, second, third)] == [1, 2, 3, 4]
+
+
+def test_who_was_served_last_is_served_later(pool: Pool) -> None:
+    pool._served = {"greedy": time.monotonic()}
+    again, new = ask(pool, "greedy"), ask(pool, "new")
+    assert (pool.place(new), pool.place(again)) == (1, 2)
+
+
+def test_one_visitor_cannot_fill_the_queue_and_all_together_cannot_either(pool: Pool) -> None:
+    for _ in range(4):
+        ask(pool, "greedy")
+    with pytest.raises(Busy):
+        ask(pool, "greedy")
+    for i in range(56):
+        ask(pool, f"visitor {i}")
+    with pytest.raises(Busy):
+        ask(pool, "one too many")
+
+
+def test_a_cancelled_question_leaves_the_queue(pool: Pool) -> None:
+    first, second = ask(pool, "a"), ask(pool, "b")
+    pool.cancel(first)
+    assert first.status == "cancelled"
+    assert pool.place(second) == 1
+    assert pool.job(first.id, "b") is None
+    assert pool.job(first.id, "a") is first
+
+
+def test_each_way_has_a_chart_of_its_own() -> None:
+    points = [(0.1, 3.0, 0.0), (0.2, 2.0, 1.0), (0.3, 5.0, 2.0), (0.4, 4.0, 3.0)]
+    assert latest(points) == points[2:]
+    assert latest([]) == []
+
+
+def test_a_hundred_thousand_rows_are_found_as_pandas_finds_them() -> None:
+    subject = classifier(rows=100_000)
+    X = subject.data
+    found = table.find(table.Search(numbers={0: (20, 30)}, sort="v1", down=True, page=3), subject)
+    expected = X[X.income.between(20, 30)].sort_values("debts", ascending=False, kind="stable")
+    assert found.total == len(expected)
+    assert list(found.rows) == expected.index[75:100].tolist()
+
+
+def test_links_are_relative_so_that_any_prefix_will_do() -> None:
+    with opened(classifier()) as (client, _):
+        for path in ("/", "/row?row=3", "/bookmarks", "/nowhere"):
+            text = client.get(path).text
+            links = re.findall(r'(?:href|src|action|hx-get|hx-post|hx-sse:connect)="([^"]*)"', text)
+            assert links
+            assert not [link for link in links if link.startswith(("/", "http"))]
+        assert client.get("/random", follow_redirects=False).headers["location"].startswith("row?")
