@@ -21,6 +21,7 @@ from scipy import sparse
 
 from ifonly.errors import SolverFailed
 from ifonly.mip import FloatArray, IntArray, MipArrays
+from ifonly.solvers._loading import load_highspy
 
 __all__ = ["Block", "PricedProgram", "Relaxed", "expanded"]
 
@@ -282,6 +283,7 @@ class PricedProgram:
 
 
 def _load(program: MipArrays) -> Any:
+    load_highspy()
     import highspy  # noqa: PLC0415 - imported only when something is solved
 
     lp = highspy.HighsLp()

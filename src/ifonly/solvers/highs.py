@@ -17,6 +17,7 @@ import numpy as np
 from ifonly.errors import SolverFailed
 from ifonly.mip import FloatArray, MipArrays
 from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, installed
+from ifonly.solvers._loading import load_highspy
 
 __all__ = ["BACKEND", "Highs", "write_program"]
 
@@ -105,6 +106,7 @@ def _solve_empty(program: MipArrays) -> Solution:
 
 
 def _load(program: MipArrays, limits: Limits) -> Any:
+    load_highspy()
     import highspy  # noqa: PLC0415 - imported only when something is solved
 
     lp = highspy.HighsLp()
