@@ -1,4 +1,4 @@
-"""PyTorch modules and ONNX files as estimators: `predict` in the user's columns, so that an answer can be confirmed.
+"""PyTorch modules, ONNX files and points of scorecards as estimators: `predict` in the user's columns confirms answers.
 
 An adapter may stand alone or at the end of a scikit-learn `Pipeline`. It is trained already: `fit` does nothing.
 """
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ifonly.errors import SchemaError, UnsupportedModel
 from ifonly.trained import Trained
 
-__all__ = ["OnnxClassifier", "OnnxRegressor", "TorchClassifier", "TorchRegressor"]
+__all__ = ["OnnxClassifier", "OnnxRegressor", "ScorecardPoints", "TorchClassifier", "TorchRegressor"]
 
 _LINKS = ("Sigmoid", "Softmax")
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
@@ -299,3 +299,32 @@ def _gives_probabilities(maker: dict[str, Any], name: str) -> bool:
         after = next((a.s for a in node.attribute if a.name == "post_transform"), b"NONE")
         return node.op_type == "TreeEnsembleClassifier" or after != b"NONE"
     return node.op_type in _LINKS
+
+
+# -- scorecards ------------------------------------------------------------------------------------------------------
+@dataclass(eq=False)
+class ScorecardPoints(Trained):
+    """The points of a fitted optbinning Scorecard as a regression model, to ask for a score: ``Target(at_least=600)``.
+
+    Parameters
+    ----------
+    scorecard
+        The fitted scorecard, with a scaling method.
+    """
+
+    scorecard: Any
+    _estimator_type: Literal["regressor"] = field(default="regressor", init=False, repr=False)
+    _allows_missing = True
+    takes_frames = True
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the points of each row."""
+        return np.asarray(self.scorecard.score(X), dtype=np.float64)
+
+    def points(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the points of each row, variable by variable; with the intercept they sum to `predict`."""
+        card = self.scorecard
+        bins = card._transform(X=X, metric="indices", metric_special="empirical", metric_missing="empirical")
+        table = card._df_scorecard
+        columns = [table[table.Variable == name].Points.to_numpy()[bins[name]] for name in bins.columns]
+        return np.column_stack([np.asarray(c, dtype=np.float64) for c in columns])

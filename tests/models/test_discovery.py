@@ -232,7 +232,24 @@ def from_onnx(name: str, inner: str) -> Any:
     return OnnxClassifier(graph(made, outcome(FRAME)))
 
 
+def scorecard() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        optbinning = pytest.importorskip("optbinning")
+        scale = {"scaling_method": "min_max", "scaling_method_params": {"min": 300, "max": 850}}
+        made = optbinning.Scorecard(optbinning.BinningProcess(list(X.columns)), LogisticRegression(), **scale)
+        return made.fit(X, TWO)
+
+
+def scorecard_points() -> Any:
+    from ifonly.adapters import ScorecardPoints
+
+    return ScorecardPoints(scorecard())
+
+
 FRAMEWORKS: dict[tuple[str, str], list[Any]] = {
+    ("optbinning", "Scorecard"): [scorecard],
+    ("ifonly", "ScorecardPoints"): [scorecard_points],
     ("xgboost", "XGBClassifier"): [
         lambda: booster("xgboost.XGBClassifier", "two"),
         lambda: booster("xgboost.XGBClassifier", "three"),

@@ -32,7 +32,8 @@ class Split:
     `constant` is set when the split does not depend on the input at all. `swap` says that the left child is taken
     when the raw predicate is *false* (a decreasing transform). `missing` says whether the comparison holds for what
     the estimator receives when the feature is missing, None when it then receives a missing value too. `absent_levels`
-    are the levels for which the estimator receives a missing value.
+    are the levels for which the estimator receives a missing value. `further` are cuts beyond which the split turns,
+    and turns again: it holds on every other interval, as behind a step function that goes up and down.
     """
 
     feature: int
@@ -42,6 +43,7 @@ class Split:
     constant: bool | None = None
     missing: bool | None = None
     absent_levels: BoolArray | None = None
+    further: tuple[float, ...] = ()
 
 
 def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
@@ -61,6 +63,9 @@ def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below)
     c = source.columns[column]
     if not c.features:
         return _fixed(source, column, thresholds, below)
+    cells = None if c.monotone else source.cells(column)
+    if cells is not None:
+        return _stepped(source, column, *cells, thresholds, below)
     if len(c.features) > 1 or not c.monotone:
         names = ", ".join(repr(source.schema.names[k]) for k in sorted(c.features))
         raise UnsupportedModel(
@@ -77,6 +82,23 @@ def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below)
             for left, m in zip(sides, missing, strict=True)
         ]
     return _numeric(source, j, column, thresholds, below)
+
+
+def _stepped(
+    source: Source, column: int, j: int, cuts: FloatArray, values: FloatArray, thresholds: FloatArray, below: Below
+) -> list[Split]:
+    """Return the splits on a column that is constant on cells: where the comparison turns from cell to cell."""
+    missing = _when_missing(source, j, column, thresholds, below)
+    out = []
+    for t, m in zip(thresholds, missing, strict=True):
+        holds = below(values, np.full(len(values), t))
+        turns = cuts[holds[1:] != holds[:-1]]
+        if not turns.size:
+            out.append(Split(j, constant=bool(holds[0]), missing=m))
+            continue
+        further = tuple(float(c) for c in turns[1:])
+        out.append(Split(j, cut=float(turns[0]), swap=not holds[0], missing=m, further=further))
+    return out
 
 
 def _when_missing(source: Source, j: int, column: int, thresholds: FloatArray, below: Below) -> list[bool | None]:

@@ -21,7 +21,7 @@ from ifonly.mip import FloatArray
 from ifonly.models.pullback import Below, Split, pull_back
 from ifonly.schema import Numeric, Schema
 
-__all__ = ["Column", "Source", "Split"]
+__all__ = ["Column", "Source", "Split", "representatives"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,9 +247,31 @@ class Source:
         U[:, self.schema.slice(j)] = np.eye(n)
         return U
 
+    def cells(self, column: int) -> tuple[int, FloatArray, FloatArray] | None:
+        """Return feature, cuts and cell values of a column that is constant on the cells of one number, else None.
+
+        The values come from the user's own transformers, to the last float.
+        """
+        c = self.columns[column]
+        if c.weights is None or c.weights.any() or len(c.features) != 1 or not c.steps:
+            return None
+        (j,) = c.features
+        feature = self.schema.features[j]
+        if not isinstance(feature, Numeric):
+            return None
+        cuts = np.array(sorted(cut for _, cut in c.steps), dtype=np.float64)
+        return j, cuts, self.values(self.vary(j, representatives(feature, cuts)), column)
+
     def splits(self, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
         """Return the raw split of each ``below(z_column, threshold)``, exact to the last float."""
         return pull_back(self, column, thresholds, below)
+
+
+def representatives(feature: Numeric, cuts: FloatArray) -> FloatArray:
+    """Return one admissible value of each cell between cuts: its last one, and for the last cell the first one."""
+    step = feature.step
+    beyond = np.nextafter(cuts[-1], np.inf) if step is None else feature.snap(float(cuts[-1]) + step)
+    return np.append(cuts, beyond)
 
 
 def _column(Z: Any, column: int) -> FloatArray:

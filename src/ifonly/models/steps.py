@@ -17,11 +17,13 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models import Form, Read
+from ifonly.models.additive import Table, additive
 from ifonly.models.compose import for_budget, score_bounds
 from ifonly.models.linear import Linear
 from ifonly.models.network import Network
 from ifonly.models.propagate import Bounds, Budget
 from ifonly.models.source import Column, Source
+from ifonly.models.trees import Trees
 from ifonly.schema import Integer, Numeric, Schema
 from ifonly.variables import Variables
 
@@ -224,7 +226,33 @@ class Stepped:
 
 
 def linear_form(source: Source, coefficients: npt.ArrayLike, intercept: npt.ArrayLike, who: str) -> Form:
-    """Return the form of ``z @ C' + b0`` over the columns of a source, binned and filled-in ones included."""
+    """Return the form of ``z @ C' + b0`` over the columns of a source, binned and filled-in ones included.
+
+    Where every number enters by its cells alone, that is a sum of tables, one per feature, hence of trees of one feature
+    each: the search needs no solver for those.
+    """
     lift = Lift.of(source)
     longer = lift.source(source)
-    return lift.around(Linear(longer.schema, *longer.linear(coefficients, intercept, who)))
+    linear = Linear(longer.schema, *longer.linear(coefficients, intercept, who))
+    numbers = [source.schema.starts[j] for j, f in enumerate(source.schema.features) if isinstance(f, Numeric)]
+    if len(lift.cut) and not linear.weights[:, numbers].any():
+        return _tables(lift, linear)
+    return lift.around(linear)
+
+
+def _tables(lift: Lift, linear: Linear) -> Trees:
+    """Return a linear form of levels and literals as one tree per feature."""
+    schema, weights = lift.schema, linear.weights
+    steps, flags = np.split(weights[:, schema.width :], [len(lift.cut)], axis=1)
+    tables = []
+    for j, feature in enumerate(schema.features):
+        missing = flags[:, lift.absent == j].sum(axis=1)
+        if not isinstance(feature, Numeric):
+            tables.append(Table(j, np.empty(0), weights[:, schema.slice(j)].T, missing))
+            continue
+        own = np.flatnonzero(lift.feature == j)
+        order = own[np.argsort(lift.cut[own])]
+        # x in cell k is at most every cut from k on.
+        values = np.vstack([np.cumsum(steps[:, order[::-1]], axis=1).T[::-1], np.zeros(linear.n_outputs)])
+        tables.append(Table(j, lift.cut[order], values, missing))
+    return additive(schema, tables, linear.intercept)
