@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
 
 from ifonly import Explainer, Proximity, Sparsity, Target
-from ifonly.models.additive import Table, additive
+from ifonly.models.additive import Axis, Table, additive
 from ifonly.models.steps import Stepped
 from ifonly.models.trees import Trees
 from ifonly.schema import Schema
@@ -33,19 +33,25 @@ def binned(last, rest="drop"):
 
 def test_a_table_adds_what_it_says_in_every_cell_and_level():
     schema = Schema.infer(FRAME[["debt", "job"]])
-    values = np.array([[1.0], [5.0], [5.0], [2.0]])
-    by_level = np.array([[0.5], [0.0], [-3.0]])
-    tables = [
-        Table(0, np.array([-0.1, 0.2, 0.5]), values, np.array([7.0])),
-        Table(1, np.empty(0), by_level, np.array([9.0])),
-    ]
+    debt, job = Axis(0, np.array([-0.1, 0.2, 0.5])), Axis(1, np.empty(0))
+    by_level = np.array([[0.5], [0.0], [-3.0], [9.0]])
+    tables = [Table((debt,), np.array([[1.0], [5.0], [5.0], [2.0], [7.0]])), Table((job,), by_level)]
     form = additive(schema, tables, np.array([10.0]))
     cells = [(-0.1, 1.0), (np.nextafter(-0.1, 1), 5.0), (0.2, 5.0), (0.5, 5.0), (0.500001, 2.0), (np.nan, 7.0)]
     for (x, own), level in itertools.product(cells, [0, 1, 2, None]):
         u = np.concatenate([[x], np.arange(3) == level if level is not None else np.zeros(3)])
-        expected = 10.0 + own + (9.0 if level is None else by_level[level, 0])
+        expected = 10.0 + own + by_level[3 if level is None else level, 0]
         assert form(u[None, :])[0, 0] == expected
     assert additive(schema, [], np.array([3.0]))(np.zeros((2, schema.width))).tolist() == [[3.0], [3.0]]
+
+
+def test_a_table_of_two_features_has_a_value_for_every_pair():
+    schema = Schema.infer(FRAME[["debt", "job"]])
+    values = np.random.default_rng(0).normal(size=(4, 4, 2)).round(1)
+    form = additive(schema, [Table((Axis(0, np.array([0.1, 0.4])), Axis(1, np.empty(0))), values)], np.zeros(2))
+    for (i, x), k in itertools.product(enumerate([0.1, 0.3, 0.5, np.nan]), range(4)):
+        u = np.concatenate([[x], np.arange(3) == k])
+        assert form(u[None, :])[0].tolist() == values[i, k].tolist()
 
 
 def test_only_tables_become_trees_a_number_beside_them_does_not():

@@ -247,7 +247,28 @@ def scorecard_points() -> Any:
     return ScorecardPoints(scorecard())
 
 
+def boosting_machine(name: str) -> Any:
+    few = {"max_bins": 12, "outer_bags": 1, "max_rounds": 40, "n_jobs": 1, "random_state": 0}
+    value = name.endswith("Regressor")
+    if name.startswith("DP"):
+        few |= {"privacy_bounds": {c: (float(X[c].min()), float(X[c].max())) for c in X}}
+        few |= {"privacy_target_min": float(VALUE.min()), "privacy_target_max": float(VALUE.max())} if value else {}
+    else:
+        few |= {"max_interaction_bins": 5, "interactions": 1}
+    home = pytest.importorskip("interpret.privacy" if name.startswith("DP") else "interpret.glassbox")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a fixed seed is not private
+        return getattr(home, name)(**few).fit(X, VALUE if value else TWO)
+
+
 FRAMEWORKS: dict[tuple[str, str], list[Any]] = {
+    **{
+        ("interpret", f"{kind}ExplainableBoosting{task}"): [
+            functools.partial(boosting_machine, f"{kind}ExplainableBoosting{task}")
+        ]
+        for kind in ("", "DP")
+        for task in ("Classifier", "Regressor")
+    },
     ("optbinning", "Scorecard"): [scorecard],
     ("ifonly", "ScorecardPoints"): [scorecard_points],
     ("xgboost", "XGBClassifier"): [

@@ -1,7 +1,7 @@
-"""Additive piecewise-constant models as trees of one feature each: a table over cells or levels per feature.
+"""Additive piecewise-constant models as trees of few features each: a table over cells and levels per term.
 
-``scores = base + sum_j table_j[cell of x_j]``. As trees the tables bound each other exactly: over a box, the best cell of
-every feature is reached at one and the same point.
+``scores = base + sum_t table_t[cells of its features]``. As trees, tables of one feature bound each other exactly: over a
+box, the best cell of every feature is reached at one and the same point.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ifonly.mip import FloatArray
 from ifonly.models.trees import Nodes, Trees
 from ifonly.schema import Numeric, Schema
 
-__all__ = ["Table", "additive"]
+__all__ = ["Axis", "Table", "additive"]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """What one feature adds to each score.
+class Axis:
+    """A feature along which a table runs.
 
     Attributes
     ----------
@@ -29,21 +29,26 @@ class Table:
         The feature.
     cuts
         The sorted last values of all cells of a number but the last one; nothing for a category.
-    values
-        One row per cell, or per level.
-    missing
-        What it adds when the feature is missing.
     """
 
     feature: int
     cuts: FloatArray
-    values: FloatArray
-    missing: FloatArray
 
-    @property
-    def is_zero(self) -> bool:
-        """Whether the feature adds nothing, present or missing."""
-        return not (self.values.any() or self.missing.any())
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A term: the values that it adds to the scores.
+
+    Attributes
+    ----------
+    axes
+        Its features.
+    values
+        One dimension per axis, with an entry per cell (or level) and a last one for a missing value; then the outputs.
+    """
+
+    axes: tuple[Axis, ...]
+    values: FloatArray
 
 
 class _Builder:
@@ -69,28 +74,35 @@ class _Builder:
         self.values.append(np.zeros(self.outputs))
         return len(self.rows) - 1
 
-    def tree(self, table: Table) -> None:
-        """Add a tree for a table: first the missing values, then cells by halves, or levels of equal values."""
-        j, is_number = table.feature, isinstance(self.schema.features[table.feature], Numeric)
-        present = self._cells(table, 0, len(table.cuts)) if is_number else self._levels(table)
+    def tree(self, axes: tuple[Axis, ...], values: FloatArray) -> int:
+        """Add a tree for a table, axis by axis: first the missing values, then cells by halves, or levels."""
+        if not axes:
+            return self.leaf(values)
+        if (values == values.reshape(-1, self.outputs)[0]).all():
+            return self.leaf(values.reshape(-1, self.outputs)[0])
+        axis, j = axes[0], axes[0].feature
+        is_number = isinstance(self.schema.features[j], Numeric)
+        present = self._cells(axes, values, 0, len(axis.cuts)) if is_number else self._levels(axes, values)
         cut, mask = (-np.inf, -1) if is_number else (np.inf, self._mask(np.empty(0, dtype=np.int64)))
-        self.roots.append(self.node(j, cut, mask, True, self.leaf(table.missing), present))
+        return self.node(j, cut, mask, True, self.tree(axes[1:], values[-1]), present)
 
-    def _cells(self, table: Table, first: int, last: int) -> int:
-        """Add the cells from `first` to `last` as a balanced tree; equal neighbours are one leaf."""
-        if (table.values[first : last + 1] == table.values[first]).all():
-            return self.leaf(table.values[first])
+    def _cells(self, axes: tuple[Axis, ...], values: FloatArray, first: int, last: int) -> int:
+        """Add the cells from `first` to `last` as a balanced tree; equal neighbours are one."""
+        if (values[first : last + 1] == values[first]).all():
+            return self.tree(axes[1:], values[first])
         middle = (first + last) // 2
-        left, right = self._cells(table, first, middle), self._cells(table, middle + 1, last)
-        return self.node(table.feature, float(table.cuts[middle]), -1, False, left, right)
+        left, right = self._cells(axes, values, first, middle), self._cells(axes, values, middle + 1, last)
+        return self.node(axes[0].feature, float(axes[0].cuts[middle]), -1, False, left, right)
 
-    def _levels(self, table: Table) -> int:
-        """Add a leaf per value, with the levels that have it."""
-        distinct, which = np.unique(table.values, axis=0, return_inverse=True)
-        at = self.leaf(distinct[-1])
-        for k in range(len(distinct) - 2, -1, -1):
+    def _levels(self, axes: tuple[Axis, ...], values: FloatArray) -> int:
+        """Add a subtree per distinct value, with the levels that have it."""
+        levels = values[:-1]
+        distinct, which = np.unique(levels.reshape(len(levels), -1), axis=0, return_inverse=True)
+        below = [self.tree(axes[1:], part.reshape(values.shape[1:])) for part in distinct]
+        at = below[-1]
+        for k in range(len(below) - 2, -1, -1):
             mask = self._mask(np.flatnonzero(which.reshape(-1) == k))
-            at = self.node(table.feature, np.inf, mask, False, self.leaf(distinct[k]), at)
+            at = self.node(axes[0].feature, np.inf, mask, False, below[k], at)
         return at
 
     def _mask(self, levels: npt.NDArray[np.int64]) -> int:
@@ -103,9 +115,7 @@ def additive(schema: Schema, tables: Iterable[Table], base: FloatArray) -> Trees
     """Return the sum of tables as a form."""
     base = np.asarray(base, dtype=np.float64)
     builder = _Builder(schema, len(base))
-    for table in tables:
-        if not table.is_zero:
-            builder.tree(table)
+    builder.roots = [builder.tree(table.axes, table.values) for table in tables if table.values.any()]
     if not builder.roots:
         builder.roots.append(builder.leaf(np.zeros(len(base))))
     feature, cut, mask, missing, left, right = (np.array(part) for part in zip(*builder.rows, strict=True))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models import Form, Read
-from ifonly.models.additive import Table, additive
+from ifonly.models.additive import Axis, Table, additive
 from ifonly.models.compose import for_budget, score_bounds
 from ifonly.models.linear import Linear
 from ifonly.models.network import Network
@@ -246,13 +246,13 @@ def _tables(lift: Lift, linear: Linear) -> Trees:
     steps, flags = np.split(weights[:, schema.width :], [len(lift.cut)], axis=1)
     tables = []
     for j, feature in enumerate(schema.features):
-        missing = flags[:, lift.absent == j].sum(axis=1)
+        missing = flags[:, lift.absent == j].sum(axis=1)[None, :]
         if not isinstance(feature, Numeric):
-            tables.append(Table(j, np.empty(0), weights[:, schema.slice(j)].T, missing))
+            tables.append(Table((Axis(j, np.empty(0)),), np.vstack([weights[:, schema.slice(j)].T, missing])))
             continue
         own = np.flatnonzero(lift.feature == j)
         order = own[np.argsort(lift.cut[own])]
         # x in cell k is at most every cut from k on.
-        values = np.vstack([np.cumsum(steps[:, order[::-1]], axis=1).T[::-1], np.zeros(linear.n_outputs)])
-        tables.append(Table(j, lift.cut[order], values, missing))
+        values = np.cumsum(steps[:, order[::-1]], axis=1).T[::-1]
+        tables.append(Table((Axis(j, lift.cut[order]),), np.vstack([values, np.zeros_like(missing), missing])))
     return additive(schema, tables, linear.intercept)
