@@ -91,6 +91,7 @@ SKLEARN: dict[str, list[dict[str, Any]]] = {
     "SVC": [{"kernel": "linear"}],
     "SVR": [{"kernel": "linear"}],
     "TransformedTargetRegressor": [{"regressor": LinearRegression(), "func": np.log, "inverse_func": np.exp}],
+    "TweedieRegressor": [{"power": 0.0}, {"power": 1.5, "alpha": 0.01}],
     "TunedThresholdClassifierCV": [{"estimator": logistic, "cv": 2}],
     "VotingClassifier": [
         {"estimators": [("a", logistic), ("b", tree)], "voting": "soft"},
