@@ -224,6 +224,8 @@ def _reach(source: Source, c: Column, j: int, z: Callable[[FloatArray], FloatArr
     """Return how far below and above its bounds feature `j` is looked at: as far as its transform is defined."""
     feature = source.schema.features[j]
     assert isinstance(feature, Numeric)
+    if c.reach is not None:
+        return c.reach
     floating = isinstance(feature.dtype, np.dtype) and feature.dtype.kind == "f"
     if c.identity and floating and feature.step is None:
         last = float(np.finfo(feature.dtype).max) / 4.0  # so that differences are finite too

@@ -48,6 +48,8 @@ class Column:
         The part of the preprocessing that makes this column alone, and the column's place in it, when there is one.
     steps
         What a binned column adds to ``constant + weights @ u``: (feature, cut) -> weight of ``[x_feature <= cut]``.
+    reach
+        The raw values between which all this is known to hold; None when it does everywhere.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Column:
     identity: bool = False
     steps: Mapping[tuple[int, float], float] = field(default_factory=dict)
     branch: tuple[Callable[[FloatArray], Any], int] | None = None
+    reach: tuple[float, float] | None = None
 
     def scaled(self, factor: float, shift: float) -> Column:
         """Return ``factor * column + shift``."""

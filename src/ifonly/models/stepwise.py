@@ -20,7 +20,7 @@ from ifonly.mip import FloatArray
 from ifonly.models.source import Column, Source, representatives
 from ifonly.schema import Numeric
 
-__all__ = ["Jumps", "as_floats", "table_columns"]
+__all__ = ["Jumps", "as_floats", "step_column", "table_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ def _add_feature(
         if columns[k].features:
             others = ", ".join(repr(source.schema.names[i]) for i in sorted({*columns[k].features, j}))
             raise UnsupportedModel(f"{who} makes column {columns[k].name!r} of {others} together, not of one alone.")
-        columns[k] = _column(columns[k].name, source, j, places, table[:, k], who)
+        columns[k] = step_column(columns[k].name, source, j, places, table[:, k], who)
 
 
 def _cuts_of(source: Source, i: int, jumps: Jumps, who: str) -> FloatArray:
@@ -160,7 +160,7 @@ def _cuts_of(source: Source, i: int, jumps: Jumps, who: str) -> FloatArray:
     return jumps.cuts(source, i)
 
 
-def _column(name: str, source: Source, j: int, cuts: FloatArray, values: FloatArray, who: str) -> Column:
+def step_column(name: str, source: Source, j: int, cuts: FloatArray, values: FloatArray, who: str) -> Column:
     """Return a table over the levels of a category, or over the cells of a number."""
     weights = np.zeros(source.schema.width)
     if not isinstance(source.schema.features[j], Numeric):
