@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ifonly.errors import SchemaError, UnsupportedModel
 from ifonly.trained import Trained
 
-__all__ = ["OnnxClassifier", "OnnxRegressor", "ScorecardPoints", "TorchClassifier", "TorchRegressor"]
+__all__ = ["OnnxClassifier", "OnnxRegressor", "ScorecardPoints", "TorchClassifier", "TorchRegressor", "load_onnx"]
 
 _LINKS = ("Sigmoid", "Softmax")
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
@@ -177,6 +177,14 @@ class _Onnx(_Adapter):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_session": None}
 
+    def input_names(self) -> list[str]:
+        """Return the names of the graph's inputs, which are column names where there is one input per column."""
+        import onnx  # noqa: PLC0415 - an optional framework
+
+        graph = onnx.load_from_string(bytes(self.model)).graph
+        constants = {i.name for i in graph.initializer}
+        return [i.name for i in graph.input if i.name not in constants]
+
     def run(self, X: Any, names: Sequence[str] | None = None) -> list[Any]:
         """Return the outputs of the graph, all of them or those named."""
         if self._session is None:
@@ -250,6 +258,24 @@ class OnnxRegressor(_Onnx):
         """Return the value of each row."""
         y = np.asarray(self.run(X)[0])
         return y.reshape(len(y), -1)[:, 0] if y.size == len(y) else y
+
+
+def load_onnx(path: str | Path) -> OnnxClassifier | OnnxRegressor:
+    """Return the model of an ONNX file: a classifier when its graph gives a label, names classes or has several outputs.
+
+    A graph that does not name its classes gets 0, 1, ..., in the order of its outputs.
+    """
+    import onnx  # noqa: PLC0415 - an optional framework
+
+    model = Path(path).read_bytes()
+    labels, labelled, probabilistic = _declared(model)
+    if labels is not None or labelled:
+        return OnnxClassifier(model)
+    sizes = onnx.load_from_string(model).graph.output[-1].type.tensor_type.shape.dim
+    width = sizes[-1].dim_value if len(sizes) > 1 else 1
+    if width > 1 or probabilistic:
+        return OnnxClassifier(model, classes=list(range(max(width, 2))))
+    return OnnxRegressor(model)
 
 
 def _matrix(output: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
