@@ -104,7 +104,7 @@ def _check_columns(estimator: Any, frame: pd.DataFrame) -> None:
             + "\nPass X[model.feature_names_in_]."
         )
     expected = getattr(estimator, "n_features_in_", None)
-    if expected is not None and expected != frame.shape[1]:
+    if expected and expected != frame.shape[1]:  # a CatBoost model from a JSON file says 0
         raise SchemaError(
             f"The model was fitted on {expected} columns, but X has {frame.shape[1]}. Pass the frame it was trained on, "
             "or the whole Pipeline instead of its last step."
