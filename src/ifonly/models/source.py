@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
+from ifonly.models.polynomials import Polynomials
 from ifonly.models.pullback import Below, Split, pull_back
 from ifonly.schema import Numeric, Schema
 
@@ -50,6 +51,10 @@ class Column:
         What a binned column adds to ``constant + weights @ u``: (feature, cut) -> weight of ``[x_feature <= cut]``.
     reach
         The raw values between which all this is known to hold; None when it does everywhere.
+    curve
+        The affine column that it is a piecewise polynomial of, and that function.
+    turns
+        Raw values between which a column that is not monotone is.
     """
 
     name: str
@@ -63,9 +68,13 @@ class Column:
     steps: Mapping[tuple[int, float], float] = field(default_factory=dict)
     branch: tuple[Callable[[FloatArray], Any], int] | None = None
     reach: tuple[float, float] | None = None
+    curve: tuple[Column, Polynomials] | None = None
+    turns: tuple[float, ...] = ()
 
     def scaled(self, factor: float, shift: float) -> Column:
         """Return ``factor * column + shift``."""
+        if self.curve is not None:
+            return replace(self, identity=False, curve=None)
         if self.weights is None:
             return replace(self, identity=False)
         weights, steps = self.weights * factor, {key: w * factor for key, w in self.steps.items()}
@@ -176,6 +185,8 @@ class Source:
 
     def may_miss(self, allowed: bool) -> frozenset[int]:
         """Return the features that may be missing, for an estimator that itself takes NaN (`allowed`) or does not."""
+        if any(column.curve is not None for column in self.columns):
+            return frozenset()
         flags = [self.flagged(c) for c, column in enumerate(self.columns) if not column.features]
         mixed = {j for owners in flags if len(owners) > 1 for j in owners}
         out = set()

@@ -18,9 +18,11 @@ from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models import Form, Read
 from ifonly.models.additive import Axis, Table, additive
-from ifonly.models.compose import for_budget, score_bounds
+from ifonly.models.compose import combine, for_budget, score_bounds, stack
+from ifonly.models.curves import Curve
 from ifonly.models.linear import Linear
 from ifonly.models.network import Network
+from ifonly.models.polynomials import Polynomials
 from ifonly.models.propagate import Bounds, Budget
 from ifonly.models.source import Column, Source
 from ifonly.models.trees import Trees
@@ -231,6 +233,8 @@ def linear_form(source: Source, coefficients: npt.ArrayLike, intercept: npt.Arra
     Where every number enters by its cells alone, that is a sum of tables, one per feature, hence of trees of one feature
     each: the search needs no solver for those.
     """
+    if any(c.curve is not None and c.weights is None for c in source.columns):
+        return _curved(source, np.atleast_2d(np.asarray(coefficients, dtype=np.float64)), intercept, who)
     lift = Lift.of(source)
     longer = lift.source(source)
     linear = Linear(longer.schema, *longer.linear(coefficients, intercept, who))
@@ -256,3 +260,24 @@ def _tables(lift: Lift, linear: Linear) -> Trees:
         values = np.cumsum(steps[:, order[::-1]], axis=1).T[::-1]
         tables.append(Table((Axis(j, lift.cut[order]),), np.vstack([values, np.zeros_like(missing), missing])))
     return additive(schema, tables, linear.intercept)
+
+
+def _curved(source: Source, C: FloatArray, intercept: npt.ArrayLike, who: str) -> Form:
+    """Return a linear model over splines: per spline one curve of its column, and what is linear beside them."""
+    groups: dict[int, list[int]] = {}
+    for k, c in enumerate(source.columns):
+        if c.curve is not None:
+            groups.setdefault(id(c.curve[0]), []).append(k)
+    zero = np.zeros(source.schema.width)
+    flat = tuple(
+        c if c.curve is None else replace(c, weights=zero, constant=0.0, monotone=True) for c in source.columns
+    )
+    parts = [linear_form(replace(source, columns=flat), C, intercept, who)]
+    for places in groups.values():
+        splines = [source.columns[k].curve for k in places]
+        inner = splines[0][0] if splines[0] is not None else source.columns[0]
+        bends = tuple(Polynomials.combined([s[1] for s in splines if s is not None], row[places]) for row in C)
+        assert inner.weights is not None
+        along = Linear(source.schema, np.tile(inner.weights, (len(C), 1)), np.full(len(C), inner.constant))
+        parts.append(Curve(along, bends))
+    return combine(stack(parts), np.hstack([np.eye(len(C))] * len(parts)))

@@ -58,7 +58,6 @@ def _nearest(name: str) -> str:
         "Nystroem": "PCA",
         "KernelPCA": "PCA",
         "PolynomialFeatures": "a model that bends by itself (trees, a ReLU network) on the columns as they are",
-        "SplineTransformer": "KBinsDiscretizer",
         "FeatureHasher": "OneHotEncoder",
         "DictVectorizer": "OneHotEncoder",
     }
