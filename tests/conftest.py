@@ -10,6 +10,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from hypothesis import HealthCheck, settings  # noqa: E402 - after the environment is set
 
+from ifonly.solvers._loading import load_highspy  # noqa: E402 - likewise
+
+# Some tests import highspy themselves, others a package that brings a libhighs of its own.
+load_highspy()
+
 # The same examples on every machine, and no opinion on how fast it is.
 settings.register_profile(
     "ifonly", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, SplineTransformer
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, PolynomialFeatures
 from sklearn.svm import SVC, SVR
 
 import questions
@@ -202,8 +202,8 @@ def test_unsupported_estimator(model: Any, nearest: str) -> None:
     [
         (PolynomialFeatures(), "cannot be read exactly. The nearest thing that can be: a model that bends by itself"),
         (
-            SplineTransformer(),
-            "SplineTransformer cannot be read exactly. The nearest thing that can be: KBinsDiscretizer. Supported: Col",
+            Normalizer(),
+            "Normalizer cannot be read exactly. The nearest thing that can be: StandardScaler. Supported: ",
         ),
         (FunctionTransformer(np.sin), "FunctionTransformer with 'sin'"),
         (

@@ -1,4 +1,4 @@
-"""PyTorch modules and ONNX files as estimators: `predict` in the user's columns, so that an answer can be confirmed.
+"""PyTorch modules, ONNX files and points of scorecards as estimators: `predict` in the user's columns confirms answers.
 
 An adapter may stand alone or at the end of a scikit-learn `Pipeline`. It is trained already: `fit` does nothing.
 """
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ifonly.errors import SchemaError, UnsupportedModel
 from ifonly.trained import Trained
 
-__all__ = ["OnnxClassifier", "OnnxRegressor", "TorchClassifier", "TorchRegressor"]
+__all__ = ["OnnxClassifier", "OnnxRegressor", "ScorecardPoints", "TorchClassifier", "TorchRegressor", "load_onnx"]
 
 _LINKS = ("Sigmoid", "Softmax")
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
@@ -182,6 +182,14 @@ class _Onnx(_Adapter):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_session": None}
 
+    def input_names(self) -> list[str]:
+        """Return the names of the graph's inputs, which are column names where there is one input per column."""
+        import onnx  # noqa: PLC0415 - an optional framework
+
+        graph = onnx.load_from_string(bytes(self.model)).graph
+        constants = {i.name for i in graph.initializer}
+        return [i.name for i in graph.input if i.name not in constants]
+
     def run(self, X: Any, names: Sequence[str] | None = None) -> list[Any]:
         """Return the outputs of the graph, all of them or those named."""
         if self._session is None:
@@ -257,6 +265,24 @@ class OnnxRegressor(_Onnx):
         return y.reshape(len(y), -1)[:, 0] if y.size == len(y) else y
 
 
+def load_onnx(path: str | Path) -> OnnxClassifier | OnnxRegressor:
+    """Return the model of an ONNX file: a classifier when its graph gives a label, names classes or has several outputs.
+
+    A graph that does not name its classes gets 0, 1, ..., in the order of its outputs.
+    """
+    import onnx  # noqa: PLC0415 - an optional framework
+
+    model = Path(path).read_bytes()
+    labels, labelled, probabilistic = _declared(model)
+    if labels is not None or labelled:
+        return OnnxClassifier(model)
+    sizes = onnx.load_from_string(model).graph.output[-1].type.tensor_type.shape.dim
+    width = sizes[-1].dim_value if len(sizes) > 1 else 1
+    if width > 1 or probabilistic:
+        return OnnxClassifier(model, classes=list(range(max(width, 2))))
+    return OnnxRegressor(model)
+
+
 def _matrix(output: Any, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return scores as a matrix; skl2onnx may give one dictionary per row."""
     if isinstance(output, list):
@@ -304,3 +330,32 @@ def _gives_probabilities(maker: dict[str, Any], name: str) -> bool:
         after = next((a.s for a in node.attribute if a.name == "post_transform"), b"NONE")
         return node.op_type == "TreeEnsembleClassifier" or after != b"NONE"
     return node.op_type in _LINKS
+
+
+# -- scorecards ------------------------------------------------------------------------------------------------------
+@dataclass(eq=False)
+class ScorecardPoints(Trained):
+    """The points of a fitted optbinning Scorecard as a regression model, to ask for a score: ``Target(at_least=600)``.
+
+    Parameters
+    ----------
+    scorecard
+        The fitted scorecard, with a scaling method.
+    """
+
+    scorecard: Any
+    _estimator_type: Literal["regressor"] = field(default="regressor", init=False, repr=False)
+    _allows_missing = True
+    takes_frames = True
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the points of each row."""
+        return np.asarray(self.scorecard.score(X), dtype=np.float64)
+
+    def points(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the points of each row, variable by variable; with the intercept they sum to `predict`."""
+        card = self.scorecard
+        bins = card._transform(X=X, metric="indices", metric_special="empirical", metric_missing="empirical")
+        table = card._df_scorecard
+        columns = [table[table.Variable == name].Points.to_numpy()[bins[name]] for name in bins.columns]
+        return np.column_stack([np.asarray(c, dtype=np.float64) for c in columns])

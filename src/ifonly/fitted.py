@@ -72,7 +72,8 @@ def _takes_names(estimator: Any) -> bool:
     """Whether the estimator was fitted on named columns (frames); otherwise it is given plain arrays."""
     if hasattr(estimator, "steps"):
         return any(_takes_names(step) for _, step in estimator.steps if not isinstance(step, str) and step is not None)
-    return hasattr(estimator, "feature_names_in_") or getattr(estimator, "takes_frames", False)
+    chooses_by_name = hasattr(estimator, "binning_process_")  # a scorecard of optbinning
+    return chooses_by_name or hasattr(estimator, "feature_names_in_") or getattr(estimator, "takes_frames", False)
 
 
 def _check_fitted(estimator: Any) -> None:

@@ -91,6 +91,7 @@ SKLEARN: dict[str, list[dict[str, Any]]] = {
     "SVC": [{"kernel": "linear"}],
     "SVR": [{"kernel": "linear"}],
     "TransformedTargetRegressor": [{"regressor": LinearRegression(), "func": np.log, "inverse_func": np.exp}],
+    "TweedieRegressor": [{"power": 0.0}, {"power": 1.5, "alpha": 0.01}],
     "TunedThresholdClassifierCV": [{"estimator": logistic, "cv": 2}],
     "VotingClassifier": [
         {"estimators": [("a", logistic), ("b", tree)], "voting": "soft"},
@@ -232,7 +233,45 @@ def from_onnx(name: str, inner: str) -> Any:
     return OnnxClassifier(graph(made, outcome(FRAME)))
 
 
+def scorecard() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        optbinning = pytest.importorskip("optbinning")
+        scale = {"scaling_method": "min_max", "scaling_method_params": {"min": 300, "max": 850}}
+        made = optbinning.Scorecard(optbinning.BinningProcess(list(X.columns)), LogisticRegression(), **scale)
+        return made.fit(X, TWO)
+
+
+def scorecard_points() -> Any:
+    from ifonly.adapters import ScorecardPoints
+
+    return ScorecardPoints(scorecard())
+
+
+def boosting_machine(name: str) -> Any:
+    few = {"max_bins": 12, "outer_bags": 1, "max_rounds": 40, "n_jobs": 1, "random_state": 0}
+    value = name.endswith("Regressor")
+    if name.startswith("DP"):
+        few |= {"privacy_bounds": {c: (float(X[c].min()), float(X[c].max())) for c in X}}
+        few |= {"privacy_target_min": float(VALUE.min()), "privacy_target_max": float(VALUE.max())} if value else {}
+    else:
+        few |= {"max_interaction_bins": 5, "interactions": 1}
+    home = pytest.importorskip("interpret.privacy" if name.startswith("DP") else "interpret.glassbox")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a fixed seed is not private
+        return getattr(home, name)(**few).fit(X, VALUE if value else TWO)
+
+
 FRAMEWORKS: dict[tuple[str, str], list[Any]] = {
+    **{
+        ("interpret", f"{kind}ExplainableBoosting{task}"): [
+            functools.partial(boosting_machine, f"{kind}ExplainableBoosting{task}")
+        ]
+        for kind in ("", "DP")
+        for task in ("Classifier", "Regressor")
+    },
+    ("optbinning", "Scorecard"): [scorecard],
+    ("ifonly", "ScorecardPoints"): [scorecard_points],
     ("xgboost", "XGBClassifier"): [
         lambda: booster("xgboost.XGBClassifier", "two"),
         lambda: booster("xgboost.XGBClassifier", "three"),

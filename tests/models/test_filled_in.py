@@ -19,6 +19,7 @@ from ifonly.errors import FactualViolatesDemand
 from ifonly.models.linear import Linear
 from ifonly.models.network import Network
 from ifonly.models.steps import Stepped
+from ifonly.models.trees import Trees
 from ifonly.testing import check_reader
 from ifonly.testing.points import random_rows
 from reading import mixed_frame, outcome
@@ -68,7 +69,7 @@ MODELS = {
         lambda: make_pipeline(
             make_column_transformer((make_pipeline(SimpleImputer(), bins()), NUMBERS)), LogisticRegression()
         ),
-        Stepped,
+        Trees,
     ),
     "bins and network": (
         lambda: make_pipeline(make_column_transformer((make_pipeline(SimpleImputer(), bins()), NUMBERS)), network()),

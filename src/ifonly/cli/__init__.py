@@ -149,10 +149,10 @@ def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None
 
 
 @main.command(short_help="Ask in a browser: pick a row, say what may change, see the proof.")
-@click.argument("model", type=_FILE, required=False)
-@click.argument("data", type=_FILE, required=False)
-@click.option("--policy", type=_FILE, help="Features and demands of the house; 'ifonly schema' writes one.")
-@click.option("--background", type=_FILE, help="The training data, when DATA is not it.")
+@click.argument("model", type=FILE, required=False)
+@click.argument("data", type=FILE, required=False)
+@click.option("--policy", type=FILE, help="Features and demands of the house; 'ifonly schema' writes one.")
+@click.option("--background", type=FILE, help="The training data, when DATA is not it.")
 @click.option("--target", metavar="COLUMN", help="Outcome column to leave out, if the model does not name its columns.")
 @click.option("--solver", default="auto", help="One of those 'ifonly solvers' lists.")
 @click.option("--trust", is_flag=True, help="Open MODEL even if opening it can run code.")
@@ -162,10 +162,10 @@ def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None
 @click.option("--workers", type=click.IntRange(1, 64), default=2, help="How many questions are answered at a time.")
 @click.option("--host", default="127.0.0.1", help="The interface; others than loopback need a certificate or a proxy.")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A name under which it may be asked for; repeatable.")
-@click.option("--certificate", type=_FILE, help="Certificate for TLS.")
-@click.option("--key", type=_FILE, help="Its key.")
+@click.option("--certificate", type=FILE, help="Certificate for TLS.")
+@click.option("--key", type=FILE, help="Its key.")
 @click.option("--behind-proxy", is_flag=True, help="Something in front of it encrypts and has a port of its own.")
-@_debug
+@debug
 def studio(model: Path | None, data: Path | None, **options: Any) -> None:
     """Open a page in the browser in which a person picks a row, says what may change, asks, and sees the proof.
 
@@ -180,7 +180,7 @@ def studio(model: Path | None, data: Path | None, **options: Any) -> None:
     if model is not None and data is not None:
         fitted = files.load_model(model, trust=options["trust"])
         table = files.read_table(data)
-        explainer = _explainer(fitted, table, data, options)
+        explainer = open_explainer(fitted, table, data, options)
         subject = from_files(explainer, table, model, data, options)
     run(subject, options)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ifonly.errors import did_you_mean
+from ifonly.errors import IfOnlyError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,8 +87,23 @@ def without(table: pd.DataFrame, target: str | None, path: Path) -> pd.DataFrame
 
 def features(model: Any, table: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that the model was fitted on, when it knows their names and the table has them all."""
-    names = list(getattr(model, "feature_names_in_", ()))
-    return table[names] if names and set(names) <= set(table.columns) else table
+    names = list(getattr(model, "feature_names_in_", ())) or _names_in(model)
+    chosen = table[names] if names and set(names) <= set(table.columns) else table
+    if getattr(model, "framework", "") in ("lightgbm", "xgboost"):  # they take words for categories only if told so
+        words = chosen.select_dtypes(exclude=["number", "bool"]).columns
+        chosen = chosen.astype(dict.fromkeys(words, "category"))
+    return chosen
+
+
+def _names_in(model: Any) -> list[str]:
+    """Return the column names that a native booster or an ONNX graph with one input per column was saved with."""
+    booster = getattr(model, "booster", None)
+    if booster is not None:
+        known = {"xgboost": "feature_names", "catboost": "feature_names_", "lightgbm": "feature_name"}
+        names = getattr(booster, known[model.framework], None)
+        return [str(n) for n in ((names() if callable(names) else names) or ())]
+    inputs = model.input_names() if hasattr(model, "input_names") else []
+    return inputs if len(inputs) > 1 else []
 
 
 def pick_row(table: pd.DataFrame, row: int | None, where: Sequence[str], path: Path) -> pd.DataFrame:
@@ -137,11 +152,17 @@ def same(value: Any, typed: str) -> bool:
 
 # -- models -----------------------------------------------------------------------------------------------------
 def load_model(path: Path, *, trust: bool) -> Any:
-    """Return the model in a skops file, or, if its author is trusted, in a pickle or joblib file."""
+    """Return the model in a skops file or in a framework's own; if its author is trusted, in a pickle or joblib file."""
     if _is_skops(path):
         return _load_skops(path, trust)
+    native = {".onnx": _load_onnx} | dict.fromkeys((".json", ".ubj", ".txt", ".cbm"), _load_booster)
+    if path.suffix.lower() in native:
+        return _load_native(path, native[path.suffix.lower()])
     if not trust:
-        raise click.ClickException(f"{path} is not a skops file. If it is a pickle or joblib file: {_WHY_REFUSED}")
+        raise click.ClickException(
+            f"{path} is not a skops file, nor one of XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm) or ONNX "
+            f"(.onnx). If it is a pickle or joblib file: {_WHY_REFUSED}"
+        )
     import joblib
 
     try:
@@ -170,6 +191,30 @@ def _load_skops(path: Path, trust: bool) -> Any:
         f"{path} holds types that skops does not trust by itself: {', '.join(unknown)}. A file made to do harm could "
         "use them. If you made it yourself, or know who did, add --trust."
     )
+
+
+def _load_native(path: Path, load: Callable[[Path], Any]) -> Any:
+    """Open a file in a framework's own format, none of which runs code."""
+    try:
+        return load(path)
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"{path} needs the package {error.name}: pip install {error.name}.") from error
+    except IfOnlyError:
+        raise
+    except Exception as error:  # every framework has its own errors for a damaged file
+        raise click.ClickException(f"{path} cannot be opened as a model: {type(error).__name__}: {error}") from error
+
+
+def _load_booster(path: Path) -> Any:
+    from ifonly.boosters import load
+
+    return load(path)
+
+
+def _load_onnx(path: Path) -> Any:
+    from ifonly.adapters import load_onnx
+
+    return load_onnx(path)
 
 
 # -- text and answers -------------------------------------------------------------------------------------------

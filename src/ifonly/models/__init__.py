@@ -175,8 +175,13 @@ class Model:
         if not self.read.classes or not hasattr(self.estimator, "predict_proba"):
             return None
         rows = self.prepare(U)
-        with _few_filters():
-            return np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)
+        try:
+            with _few_filters():
+                return np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)
+        except AttributeError:  # a scorecard always has the method, whatever the estimator inside it has
+            if self.read.link != "none":
+                raise
+            return None
 
 
 @contextmanager

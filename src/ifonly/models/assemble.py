@@ -120,7 +120,44 @@ def assemble(
         value=value / over,
         roots=offsets[:-1],
     )
+    nodes = _chained(nodes, table.further)
+    value = np.concatenate([value, np.zeros((len(nodes.feature) - len(value), value.shape[1]))])
     return Trees(source.schema, _spliced(nodes), base / over, Addition(value, base, over, dtype))
+
+
+def _chained(nodes: Nodes, further: Mapping[int, tuple[float, ...]]) -> Nodes:
+    """Return the table with a chain of nodes for each one that turns at further cuts; children are shared.
+
+    A node that goes left on every other interval asks for the intervals one by one, from below.
+    """
+    if not further:
+        return nodes
+    n = len(nodes.feature)
+    cut, left, right = list(nodes.cut), list(nodes.left), list(nodes.right)
+    missing, feature = list(nodes.missing_left), list(nodes.feature)
+    for i, turns in further.items():
+        sides, at = (int(left[i]), int(right[i])), i
+        for k, turn in enumerate(turns):
+            right[at] = len(cut)
+            at = len(cut)
+            # The next interval belongs to the side that the one before it did not; a missing value ends on its own side.
+            last = k == len(turns) - 1
+            cut.append(turn)
+            feature.append(int(nodes.feature[i]))
+            left.append(sides[(k + 1) % 2])
+            right.append(sides[k % 2] if last else -1)
+            missing.append(k % 2 == 0)
+    extra = len(cut) - n
+    return replace(
+        nodes,
+        feature=np.array(feature, dtype=np.int64),
+        cut=np.array(cut, dtype=np.float64),
+        mask=np.concatenate([nodes.mask, np.full(extra, -1, dtype=np.int64)]),
+        missing_left=np.array(missing, dtype=np.bool_),
+        left=np.array(left, dtype=np.int64),
+        right=np.array(right, dtype=np.int64),
+        value=np.concatenate([nodes.value, np.zeros((extra, nodes.value.shape[1]))]),
+    )
 
 
 def _spliced(nodes: Nodes) -> Nodes:
@@ -135,7 +172,7 @@ def _spliced(nodes: Nodes) -> Nodes:
     while level.size:
         reached[level] = True
         level = level[nodes.feature[level] >= 0]
-        level = np.concatenate([nodes.left[level], nodes.right[level]])
+        level = np.unique(np.concatenate([nodes.left[level], nodes.right[level]]))
     return replace(nodes, feature=np.where(reached, nodes.feature, -1))
 
 
@@ -151,6 +188,7 @@ class _Table:
         self.mask = np.full(n, -1, dtype=np.int64)
         self.swap = np.zeros(n, dtype=np.bool_)
         self.masks: list[npt.NDArray[np.bool_]] = []
+        self.further: dict[int, tuple[float, ...]] = {}
 
     def thresholds(self, column: IntArray, threshold: FloatArray, native: IntArray, below: Below) -> None:
         """Pull back every ordinary threshold, once per distinct value."""
@@ -166,6 +204,7 @@ class _Table:
             for side in (False, True):
                 where = np.array([self._remember(s, side) for s in splits])
                 self.mask[nodes] = np.where(self.missing[nodes] == side, where[which], self.mask[nodes])
+            self.further |= {int(n): splits[w].further for n, w in zip(nodes, which, strict=True) if splits[w].further}
             given = np.array([-1 if s.missing is None else s.missing for s in splits])[which]
             self.missing[nodes] = np.where(given < 0, self.missing[nodes], given > 0)
 

@@ -35,6 +35,7 @@ __all__ = [
     "Broken",
     "Smooth",
     "chain",
+    "tangent_corners",
 ]
 
 # Errors of a chain below this share of the curve's rise are the solver's own.
@@ -118,21 +119,25 @@ class Smooth:
     def corners(self, a: float, b: float) -> FloatArray:
         """Return where the tangents at both ends and in the middle cross, in order."""
         at = np.array([a, 0.5 * (a + b), b])
-        value, slope = self(at), np.asarray(self.derivative(at))
-        kept = []
-        for i, k in pairwise(range(3)):
-            turn, width = slope[k] - slope[i], at[k] - at[i]
-            if abs(turn) * width <= _DUST * max(abs(value[-1] - value[0]), 1e-300):
-                continue
-            away = np.clip((slope[k] * width - (value[k] - value[i])) / turn, 0.0, width)
-            kept.append((at[i] + away, value[i] + slope[i] * away))
-        return np.array(kept).reshape(-1, 2)
+        return tangent_corners(at, self(at), np.asarray(self.derivative(at)))
 
     def around(self, s: float, known: FloatArray, pieces: int) -> FloatArray:  # noqa: ARG002 - the protocol
         """Return `s` and a point on either side, since the next answer is most often near."""
         if known.size and float(np.abs(known - s).min()) <= _EXACT * self.scale:
             return np.empty(0)
         return s + self.scale * _CLOSELY * np.array([-1.0, 0.0, 1.0])
+
+
+def tangent_corners(at: FloatArray, value: FloatArray, slope: FloatArray) -> FloatArray:
+    """Return where the tangents at neighbouring points of a graph cross, in order."""
+    kept = []
+    for i, k in pairwise(range(len(at))):
+        turn, width = slope[k] - slope[i], at[k] - at[i]
+        if abs(turn) * width <= _DUST * max(abs(value[-1] - value[0]), 1e-300):
+            continue
+        away = np.clip((slope[k] * width - (value[k] - value[i])) / turn, 0.0, width)
+        kept.append((at[i] + away, value[i] + slope[i] * away))
+    return np.array(kept).reshape(-1, 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ BoolArray = npt.NDArray[np.bool_]
 Below = Callable[[FloatArray, FloatArray], BoolArray]
 
 _NARROW, _WIDE = 1e-14, 1e-6  # relative rooms around an affine guess of a cut
+_NEIGHBOURS = 16  # floats on either side of a cut on a polynomial that are looked at one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,8 @@ class Split:
     `constant` is set when the split does not depend on the input at all. `swap` says that the left child is taken
     when the raw predicate is *false* (a decreasing transform). `missing` says whether the comparison holds for what
     the estimator receives when the feature is missing, None when it then receives a missing value too. `absent_levels`
-    are the levels for which the estimator receives a missing value.
+    are the levels for which the estimator receives a missing value. `further` are cuts beyond which the split turns,
+    and turns again: it holds on every other interval, as behind a step function that goes up and down.
     """
 
     feature: int
@@ -42,6 +44,7 @@ class Split:
     constant: bool | None = None
     missing: bool | None = None
     absent_levels: BoolArray | None = None
+    further: tuple[float, ...] = ()
 
 
 def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
@@ -61,6 +64,11 @@ def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below)
     c = source.columns[column]
     if not c.features:
         return _fixed(source, column, thresholds, below)
+    cells = None if c.monotone else source.cells(column)
+    if cells is not None:
+        return _stepped(source, column, *cells, thresholds, below)
+    if c.turns and len(c.features) == 1:
+        return _turning(source, column, min(c.features), thresholds, below)
     if len(c.features) > 1 or not c.monotone:
         names = ", ".join(repr(source.schema.names[k]) for k in sorted(c.features))
         raise UnsupportedModel(
@@ -77,6 +85,79 @@ def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below)
             for left, m in zip(sides, missing, strict=True)
         ]
     return _numeric(source, j, column, thresholds, below)
+
+
+def _stepped(
+    source: Source, column: int, j: int, cuts: FloatArray, values: FloatArray, thresholds: FloatArray, below: Below
+) -> list[Split]:
+    """Return the splits on a column that is constant on cells: where the comparison turns from cell to cell."""
+    missing = _when_missing(source, j, column, thresholds, below)
+    out = []
+    for t, m in zip(thresholds, missing, strict=True):
+        holds = below(values, np.full(len(values), t))
+        turns = cuts[holds[1:] != holds[:-1]]
+        if not turns.size:
+            out.append(Split(j, constant=bool(holds[0]), missing=m))
+            continue
+        further = tuple(float(c) for c in turns[1:])
+        out.append(Split(j, cut=float(turns[0]), swap=not holds[0], missing=m, further=further))
+    return out
+
+
+def _turning(source: Source, column: int, j: int, thresholds: FloatArray, below: Below) -> list[Split]:
+    """Return the splits on a column that rises and falls between its turns: every piece is bisected, all at once."""
+    c, feature = source.columns[column], source.schema.features[j]
+    assert isinstance(feature, Numeric)
+
+    def z(x: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return source.values(source.vary(j, x), column)
+
+    first, last = _reach(source, c, j, z)
+    inner = [t for t in c.turns if first < t < last]
+    begin = np.array([first, *(_next(feature, t) for t in inner)])
+    end = np.maximum(np.array([*inner, last]), begin)
+    # One row per piece, one column per threshold.
+    at_begin, at_end = (np.array([below(np.full(len(thresholds), v), thresholds) for v in z(x)]) for x in (begin, end))
+    piece, which = np.nonzero(at_begin != at_end)
+    limit = thresholds[which]
+    swap = ~at_begin[piece, which]
+    cut = _bisect(source, j, lambda x: below(z(x), limit), swap, begin[piece], end[piece])
+    near = _near(lambda x, t: below(z(x), t), cut, limit, swap) if feature.step is None else {}
+    turns: list[list[float]] = [[] for _ in thresholds]
+    for i in range(len(begin)):
+        if i > 0:
+            for k in np.flatnonzero(at_end[i - 1] != at_begin[i]):
+                turns[k].append(float(end[i - 1]))
+        for place in np.flatnonzero(piece == i):
+            turns[which[place]] += near.get(int(place), [float(cut[place])])
+    missing = _when_missing(source, j, column, thresholds, below)
+    return [
+        Split(j, cut=own[0], swap=not at_begin[0, k], missing=missing[k], further=tuple(own[1:]))
+        if own
+        else Split(j, constant=bool(at_begin[0, k]), missing=missing[k])
+        for k, own in enumerate(turns)
+    ]
+
+
+def _near(holds: Below, cut: FloatArray, limit: FloatArray, swap: BoolArray) -> dict[int, list[float]]:
+    """Return all turns among the floats next to each cut: rounding may turn a comparison back once or twice there."""
+    if not cut.size:
+        return {}
+    places = _ordered(cut)[:, None] + np.arange(-_NEIGHBOURS, _NEIGHBOURS + 1)
+    flat = np.ascontiguousarray(places.reshape(-1))
+    table = holds(_unordered(flat), np.repeat(limit, places.shape[1])).reshape(places.shape) != swap[:, None]
+    out = {}
+    for k in np.flatnonzero(table[:, 0] & ~table[:, -1]):
+        at = np.flatnonzero(table[k, 1:] != table[k, :-1])
+        out[int(k)] = [float(x) for x in _unordered(places[k, at])]
+    return out
+
+
+def _next(feature: Numeric, x: float) -> float:
+    """Return the admissible value after `x`."""
+    return float(np.nextafter(x, np.inf)) if feature.step is None else feature.snap(x + feature.step)
 
 
 def _when_missing(source: Source, j: int, column: int, thresholds: FloatArray, below: Below) -> list[bool | None]:
@@ -202,6 +283,8 @@ def _reach(source: Source, c: Column, j: int, z: Callable[[FloatArray], FloatArr
     """Return how far below and above its bounds feature `j` is looked at: as far as its transform is defined."""
     feature = source.schema.features[j]
     assert isinstance(feature, Numeric)
+    if c.reach is not None:
+        return c.reach
     floating = isinstance(feature.dtype, np.dtype) and feature.dtype.kind == "f"
     if c.identity and floating and feature.step is None:
         last = float(np.finfo(feature.dtype).max) / 4.0  # so that differences are finite too

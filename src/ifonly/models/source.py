@@ -18,10 +18,11 @@ import numpy.typing as npt
 
 from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
+from ifonly.models.polynomials import Polynomials
 from ifonly.models.pullback import Below, Split, pull_back
 from ifonly.schema import Numeric, Schema
 
-__all__ = ["Column", "Source", "Split"]
+__all__ = ["Column", "Source", "Split", "representatives"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,12 @@ class Column:
         The part of the preprocessing that makes this column alone, and the column's place in it, when there is one.
     steps
         What a binned column adds to ``constant + weights @ u``: (feature, cut) -> weight of ``[x_feature <= cut]``.
+    reach
+        The raw values between which all this is known to hold; None when it does everywhere.
+    curve
+        The affine column that it is a piecewise polynomial of, and that function.
+    turns
+        Raw values between which a column that is not monotone is.
     """
 
     name: str
@@ -60,9 +67,14 @@ class Column:
     identity: bool = False
     steps: Mapping[tuple[int, float], float] = field(default_factory=dict)
     branch: tuple[Callable[[FloatArray], Any], int] | None = None
+    reach: tuple[float, float] | None = None
+    curve: tuple[Column, Polynomials] | None = None
+    turns: tuple[float, ...] = ()
 
     def scaled(self, factor: float, shift: float) -> Column:
         """Return ``factor * column + shift``."""
+        if self.curve is not None:
+            return replace(self, identity=False, curve=None)
         if self.weights is None:
             return replace(self, identity=False)
         weights, steps = self.weights * factor, {key: w * factor for key, w in self.steps.items()}
@@ -173,6 +185,8 @@ class Source:
 
     def may_miss(self, allowed: bool) -> frozenset[int]:
         """Return the features that may be missing, for an estimator that itself takes NaN (`allowed`) or does not."""
+        if any(column.curve is not None for column in self.columns):
+            return frozenset()
         flags = [self.flagged(c) for c, column in enumerate(self.columns) if not column.features]
         mixed = {j for owners in flags if len(owners) > 1 for j in owners}
         out = set()
@@ -247,9 +261,31 @@ class Source:
         U[:, self.schema.slice(j)] = np.eye(n)
         return U
 
+    def cells(self, column: int) -> tuple[int, FloatArray, FloatArray] | None:
+        """Return feature, cuts and cell values of a column that is constant on the cells of one number, else None.
+
+        The values come from the user's own transformers, to the last float.
+        """
+        c = self.columns[column]
+        if c.weights is None or c.weights.any() or len(c.features) != 1 or not c.steps:
+            return None
+        (j,) = c.features
+        feature = self.schema.features[j]
+        if not isinstance(feature, Numeric):
+            return None
+        cuts = np.array(sorted(cut for _, cut in c.steps), dtype=np.float64)
+        return j, cuts, self.values(self.vary(j, representatives(feature, cuts)), column)
+
     def splits(self, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
         """Return the raw split of each ``below(z_column, threshold)``, exact to the last float."""
         return pull_back(self, column, thresholds, below)
+
+
+def representatives(feature: Numeric, cuts: FloatArray) -> FloatArray:
+    """Return one admissible value of each cell between cuts: its last one, and for the last cell the first one."""
+    step = feature.step
+    beyond = np.nextafter(cuts[-1], np.inf) if step is None else feature.snap(float(cuts[-1]) + step)
+    return np.append(cuts, beyond)
 
 
 def _column(Z: Any, column: int) -> FloatArray:

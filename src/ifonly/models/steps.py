@@ -17,11 +17,15 @@ import numpy.typing as npt
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models import Form, Read
-from ifonly.models.compose import for_budget, magnitude, score_bounds
+from ifonly.models.additive import Axis, Table, additive
+from ifonly.models.compose import combine, for_budget, magnitude, score_bounds, stack
+from ifonly.models.curves import Curve
 from ifonly.models.linear import Linear
 from ifonly.models.network import Network
+from ifonly.models.polynomials import Polynomials
 from ifonly.models.propagate import Bounds, Budget
 from ifonly.models.source import Column, Source
+from ifonly.models.trees import Trees
 from ifonly.schema import Integer, Numeric, Schema
 from ifonly.variables import Variables
 
@@ -228,7 +232,56 @@ class Stepped:
 
 
 def linear_form(source: Source, coefficients: npt.ArrayLike, intercept: npt.ArrayLike, who: str) -> Form:
-    """Return the form of ``z @ C' + b0`` over the columns of a source, binned and filled-in ones included."""
+    """Return the form of ``z @ C' + b0`` over the columns of a source, binned and filled-in ones included.
+
+    Where every number enters by its cells alone, that is a sum of tables, one per feature, hence of trees of one feature
+    each: the search needs no solver for those.
+    """
+    if any(c.curve is not None and c.weights is None for c in source.columns):
+        return _curved(source, np.atleast_2d(np.asarray(coefficients, dtype=np.float64)), intercept, who)
     lift = Lift.of(source)
     longer = lift.source(source)
-    return lift.around(Linear(longer.schema, *longer.linear(coefficients, intercept, who)))
+    linear = Linear(longer.schema, *longer.linear(coefficients, intercept, who))
+    numbers = [source.schema.starts[j] for j, f in enumerate(source.schema.features) if isinstance(f, Numeric)]
+    if len(lift.cut) and not linear.weights[:, numbers].any():
+        return _tables(lift, linear)
+    return lift.around(linear)
+
+
+def _tables(lift: Lift, linear: Linear) -> Trees:
+    """Return a linear form of levels and literals as one tree per feature."""
+    schema, weights = lift.schema, linear.weights
+    steps, flags = np.split(weights[:, schema.width :], [len(lift.cut)], axis=1)
+    tables = []
+    for j, feature in enumerate(schema.features):
+        missing = flags[:, lift.absent == j].sum(axis=1)[None, :]
+        if not isinstance(feature, Numeric):
+            tables.append(Table((Axis(j, np.empty(0)),), np.vstack([weights[:, schema.slice(j)].T, missing])))
+            continue
+        own = np.flatnonzero(lift.feature == j)
+        order = own[np.argsort(lift.cut[own])]
+        # x in cell k is at most every cut from k on.
+        values = np.cumsum(steps[:, order[::-1]], axis=1).T[::-1]
+        tables.append(Table((Axis(j, lift.cut[order]),), np.vstack([values, np.zeros_like(missing), missing])))
+    return additive(schema, tables, linear.intercept)
+
+
+def _curved(source: Source, C: FloatArray, intercept: npt.ArrayLike, who: str) -> Form:
+    """Return a linear model over splines: per spline one curve of its column, and what is linear beside them."""
+    groups: dict[int, list[int]] = {}
+    for k, c in enumerate(source.columns):
+        if c.curve is not None:
+            groups.setdefault(id(c.curve[0]), []).append(k)
+    zero = np.zeros(source.schema.width)
+    flat = tuple(
+        c if c.curve is None else replace(c, weights=zero, constant=0.0, monotone=True) for c in source.columns
+    )
+    parts = [linear_form(replace(source, columns=flat), C, intercept, who)]
+    for places in groups.values():
+        splines = [source.columns[k].curve for k in places]
+        inner = splines[0][0] if splines[0] is not None else source.columns[0]
+        bends = tuple(Polynomials.combined([s[1] for s in splines if s is not None], row[places]) for row in C)
+        assert inner.weights is not None
+        along = Linear(source.schema, np.tile(inner.weights, (len(C), 1)), np.full(len(C), inner.constant))
+        parts.append(Curve(along, bends))
+    return combine(stack(parts), np.hstack([np.eye(len(C))] * len(parts)))

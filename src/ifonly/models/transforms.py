@@ -8,6 +8,7 @@ from typing import Any
 
 from ifonly.errors import UnsupportedModel, did_you_mean
 from ifonly.models import known_readers
+from ifonly.models.columnwise import declaration, read_columns
 from ifonly.models.source import Column, Source
 
 __all__ = ["Transform", "apply_transformer", "through", "transforms"]
@@ -32,6 +33,8 @@ def apply_transformer(transformer: Any, source: Source) -> Source:
     if transformer is None or transformer == "passthrough":
         return source
     known_readers()
+    if declaration(transformer) not in (None, False):
+        return through(transformer, source, read_columns(transformer, source))
     for cls in type(transformer).__mro__:
         reader = _TRANSFORMS.get((cls.__module__.split(".")[0], cls.__name__))
         if reader is not None:
@@ -41,7 +44,8 @@ def apply_transformer(transformer: Any, source: Source) -> Source:
     raise UnsupportedModel(
         f"{source.where}the transformer {name} cannot be read exactly.{_nearest(name) or did_you_mean(name, names)} "
         f"Supported: {', '.join(names)}, 'passthrough' and 'drop'. For trees, any of them may be monotone; for linear "
-        "models and networks they must be affine."
+        "models and networks they must be affine. A transformer of your own whose columns are functions of one column "
+        "each can say so: an attribute column_wise = True, 'monotone' or 'affine' (see the reference, Models)."
     )
 
 
@@ -54,7 +58,6 @@ def _nearest(name: str) -> str:
         "Nystroem": "PCA",
         "KernelPCA": "PCA",
         "PolynomialFeatures": "a model that bends by itself (trees, a ReLU network) on the columns as they are",
-        "SplineTransformer": "KBinsDiscretizer",
         "FeatureHasher": "OneHotEncoder",
         "DictVectorizer": "OneHotEncoder",
     }

@@ -76,7 +76,7 @@ class Nodes:
         while level.size:
             level = level[self.feature[level] >= 0]
             depth += bool(level.size)
-            level = np.concatenate([self.left[level], self.right[level]])
+            level = np.unique(np.concatenate([self.left[level], self.right[level]]))
         return depth
 
 
@@ -265,9 +265,11 @@ class Trees:
             if node.size:
                 left = self._child(node, low, high, levels, missing, go_left=True)
                 right = self._child(node, low, high, levels, missing, go_left=False)
-                low, high = np.concatenate([left[0], right[0]]), np.concatenate([left[1], right[1]])
-                levels, missing = np.concatenate([left[2], right[2]]), np.concatenate([left[3], right[3]])
-                node, tree = np.concatenate([n.left[node], n.right[node]]), np.concatenate([tree, tree])
+                both = [np.concatenate(pair) for pair in zip(left, right, strict=True)]
+                some = self._inhabited(np.concatenate([n.feature[node], n.feature[node]]), *both)
+                low, high, levels, missing = (part[some] for part in both)
+                node = np.concatenate([n.left[node], n.right[node]])[some]
+                tree = np.concatenate([tree, tree])[some]
         parts = [np.concatenate(p) for p in zip(*done, strict=True)]
         order = np.argsort(parts[1], kind="stable")
         return Leaves(self.schema, tuple(sorted(self.features())), self._cuts, *(p[order] for p in parts))
@@ -307,6 +309,18 @@ class Trees:
             inside = n.masks[n.mask[node[at]], :width]
             levels[at, self.schema.slice(int(j))] &= inside if go_left else ~inside
         return low, high, levels, missing
+
+    def _inhabited(
+        self, feature: IntArray, low: Positions, high: Positions, levels: BoolArray, missing: BoolArray
+    ) -> BoolArray:
+        """Return which boxes some value of the feature just split on lies in: paths that share nodes contradict."""
+        rows = np.arange(len(feature))
+        some: BoolArray = (low[rows, feature] < high[rows, feature]) | missing[rows, feature]
+        for j in np.unique(feature):
+            if not isinstance(self.schema.features[int(j)], Numeric):
+                at = feature == j
+                some[at] = levels[at][:, self.schema.slice(int(j))].any(axis=1) | missing[at, j]
+        return some
 
     def _cut_position(self, feature: IntArray, cut: FloatArray) -> Positions:
         """Return where each cut stands among the sorted cuts of its feature; -1 is never, 2**30 is always."""

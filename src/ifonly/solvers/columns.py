@@ -23,6 +23,7 @@ from scipy import sparse
 from ifonly.deadline import Deadline
 from ifonly.errors import SolverFailed
 from ifonly.mip import FloatArray, IntArray, MipArrays
+from ifonly.solvers._loading import load_highspy
 from ifonly.solvers.bounds import safe_bound
 
 __all__ = ["Block", "PricedProgram", "Relaxed", "expanded"]
@@ -338,6 +339,7 @@ class PricedProgram:
 
 
 def _load(program: MipArrays) -> Any:
+    load_highspy()
     import highspy  # noqa: PLC0415 - imported only when something is solved
 
     lp = highspy.HighsLp()

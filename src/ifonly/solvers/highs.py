@@ -17,6 +17,7 @@ import numpy as np
 from ifonly.errors import SolverFailed
 from ifonly.mip import FloatArray, MipArrays
 from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, installed
+from ifonly.solvers._loading import load_highspy
 
 __all__ = ["BACKEND", "Highs", "load", "write_program"]
 
@@ -111,6 +112,7 @@ def _solve_empty(program: MipArrays) -> Solution:
 
 def load(program: MipArrays) -> Any:
     """Return a HiGHS object that holds the linear part of a program, with HiGHS's own settings."""
+    load_highspy()
     import highspy  # noqa: PLC0415 - imported only when something is solved
 
     lp = highspy.HighsLp()

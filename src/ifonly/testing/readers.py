@@ -129,7 +129,7 @@ class _Compared:
         self._same_classes(U, scores, said)
 
     def _decision_function(self, U: FloatArray) -> FloatArray | None:
-        if not hasattr(self.model.estimator, "decision_function"):
+        if not self.model.read.classes or not hasattr(self.model.estimator, "decision_function"):
             return None
         return np.asarray(self.model.estimator.decision_function(self.model.prepare(U))).reshape(len(U), -1)
 

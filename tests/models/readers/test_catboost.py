@@ -100,9 +100,6 @@ def test_arrays():
 
 
 def test_refused_by_name():
-    statistics = catboost.CatBoostClassifier(**FEW, cat_features=["job", "code", "flag"])
-    with pytest.raises(UnsupportedModel, match=r"'OnlineCtr'.*one_hot_max_size=255"):
-        opened(statistics.fit(FRAME, mixed_labels(FRAME)), FRAME)
     several = catboost.CatBoostRegressor(loss_function="MultiRMSE", **FEW)
     with pytest.raises(UnsupportedModel, match="predicts 2 outputs at once"):
         opened(several.fit(NUMBERS, np.column_stack([VALUE, VALUE])), NUMBERS)

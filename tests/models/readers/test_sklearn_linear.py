@@ -14,9 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 import reading
-from ifonly import Explainer, Target, UnsupportedModel
+from ifonly import Explainer, Proximity, Target, UnsupportedModel
 from ifonly.models import known_readers
 from ifonly.models.readers import sklearn_linear
+from ifonly.testing import check_reader
 
 NUMERIC = ["income", "debt", "age"]
 CLASSIFIERS = [
@@ -31,6 +32,11 @@ CLASSIFIERS = [
     LinearSVC(dual=False),
     LinearDiscriminantAnalysis(),
     LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
+]
+GENERALISED = [
+    lm.PoissonRegressor(alpha=1e-3),
+    lm.GammaRegressor(alpha=1e-3),
+    lm.TweedieRegressor(power=1.5, alpha=1e-3),
 ]
 REGRESSORS = [
     lm.LinearRegression(),
@@ -160,7 +166,7 @@ def test_several_targets_are_refused() -> None:
 
 def test_every_linear_reader_is_tested() -> None:
     mine = {n for (_, n), reader in known_readers().items() if reader.__module__ == sklearn_linear.__name__}
-    tested = {type(m).__name__ for m in (*CLASSIFIERS, *REGRESSORS, SVC())}
+    tested = {type(m).__name__ for m in (*CLASSIFIERS, *REGRESSORS, *GENERALISED, SVC())}
     deprecated = {"PassiveAggressiveClassifier", "PassiveAggressiveRegressor"}
     assert mine - tested <= deprecated
 
@@ -176,3 +182,28 @@ def test_passive_aggressive(kind: str) -> None:
     read, schema = reading.read(model, X)
     U = reading.rows(schema, X, 500)
     assert np.allclose(read.decide(read.form(U)), model.predict(schema.decode(U)))
+
+
+@pytest.mark.parametrize("model", GENERALISED, ids=repr)
+def test_a_log_link_is_answered_by_its_linear_score(model):
+    """By hand: exp(b0 + b @ x) >= t iff b0 + b @ x >= log t, so the cheapest single move is the best gain per cost."""
+    frame = reading.mixed_frame(200)[["debt", "age"]].astype(float)
+    y = np.exp(0.5 - frame["debt"] + frame["age"] / 60) + 0.1
+    fitted = model.fit(frame, y)
+    check_reader(fitted, frame, points=5000)
+    row = frame.iloc[[int(np.argmin(fitted.predict(frame)))]]
+    goal = 1.2 * float(fitted.predict(row)[0])
+    explainer = Explainer(fitted, frame, criteria=[Proximity("l1", scale="range")])
+    answer = explainer.explain(row, want=Target(at_least=goal))
+    assert fitted.predict(answer.frame())[0] >= goal
+    assert answer[0].certificate.proven
+    gain = np.abs(fitted.coef_) * (frame.max() - frame.min()).to_numpy()
+    assert answer[0].certificate.objective == pytest.approx(np.log(1.2) / gain.max(), rel=1e-4)
+
+
+def test_a_link_that_is_not_monotone_enough_is_refused():
+    frame = reading.mixed_frame(80)[["debt", "age"]].astype(float)
+    fitted = lm.PoissonRegressor().fit(frame, np.exp(frame["debt"]))
+    fitted._base_loss.link = object()
+    with pytest.raises(UnsupportedModel, match="'log' and 'identity'"):
+        Explainer(fitted, frame)

@@ -16,6 +16,7 @@ from ifonly.errors import UnsupportedModel
 from ifonly.mip import FloatArray
 from ifonly.models import Read, reads
 from ifonly.models.assemble import RawTree, assemble
+from ifonly.models.readers.catboost_statistics import Question, Statistics, Unfolded
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.source import Source
 from ifonly.schema import Numeric
@@ -55,11 +56,12 @@ def read_booster(booster: Any, source: Source, classes: tuple[Any, ...]) -> Read
     layout = _Layout.of(model, source)
     scale, bias = model["scale_and_bias"]
     base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
-    if "oblivious_trees" in model:
-        trees = [_symmetric(t, len(base), scale, layout) for t in model["oblivious_trees"]]
-    else:
-        trees = [_free(t, len(base), scale, layout) for t in model["trees"]]
     inner = replace(source, evaluate=layout.encode, columns=layout.columns)
+    statistics = _statistics(model, layout, inner)
+    if "oblivious_trees" in model:
+        trees = [_symmetric(t, len(base), scale, layout, statistics) for t in model["oblivious_trees"]]
+    else:
+        trees = [_free(t, len(base), scale, layout, statistics) for t in model["trees"]]
     form = assemble(inner, trees, base)
     missing = layout.may_miss & inner.may_miss(True)
     read = partial(Read, form, piecewise_constant=True, accepts_missing=missing)
@@ -182,9 +184,8 @@ class _Layout:
             return c, float(split["border"]), None, c not in self.missing_right
         if kind != "OneHotFeature":
             raise UnsupportedModel(
-                f"{self.source.where}CatBoost splits on {kind!r}, a statistic of categories or text, which is no split "
-                "on one feature. Fit it with one_hot_max_size=255, so that categories are split one by one, or encode "
-                "them in a Pipeline."
+                f"{self.source.where}CatBoost splits on {kind!r}, of text or embeddings, which is no split on one "
+                "feature. Leave them out, or encode them in a Pipeline."
             )
         c = self.categories[int(split["cat_feature_index"])]
         others = frozenset(self.hashes.values()) - {float(split["value"])}
@@ -201,9 +202,53 @@ def _signed(value: int) -> int:
     return value - 2**32 if value >= 2**31 else value
 
 
+def _statistics(model: Any, layout: _Layout, inner: Source) -> Statistics:
+    """Return the reader of the model's statistics of categories, in the columns of the data."""
+
+    def codes(feature: int) -> tuple[int, list[float]]:
+        c = layout.categories[feature]
+        owners = sorted(inner.columns[c].features)
+        if not owners:
+            return c, [float(v) for v in inner.values(inner.base[None, :], c)]
+        if len(owners) > 1 or isinstance(inner.schema.features[owners[0]], Numeric):
+            name = inner.schema.names[owners[0]]
+            raise UnsupportedModel(
+                f"{inner.where}CatBoost takes the numeric column {name!r} for categories. Say so: Schema.infer(X, "
+                f"categorical=[{name!r}])."
+            )
+        return c, [float(v) for v in inner.at_levels(owners[0], c)]
+
+    def question(split: Any) -> Question:
+        c, border, left, missing_left = layout.split(split)
+        return Question(c, border, left, missing_left)
+
+    return Statistics(
+        model,
+        codes,
+        lambda f, border: question({"split_type": "FloatFeature", "float_feature_index": f, "border": border}),
+        lambda f, value: question({"split_type": "OneHotFeature", "cat_feature_index": f, "value": value}),
+        inner.where,
+    )
+
+
+def _asked(split: Any, nodes: Unfolded, no: int, yes: int, layout: _Layout, statistics: Statistics) -> int:
+    """Add a split to a tree that is unfolded: on a statistic, or as it is."""
+    if split["split_type"] == "OnlineCtr":
+        return statistics.unfold(split, nodes, no, yes)
+    return nodes.ask(Question(*layout.split(split)), no, yes)
+
+
 # -- trees ----------------------------------------------------------------------------------------------------------
-def _symmetric(tree: Any, outputs: int, scale: float, layout: _Layout) -> RawTree:
+def _symmetric(tree: Any, outputs: int, scale: float, layout: _Layout, statistics: Statistics) -> RawTree:
     """A symmetric tree asks the same question at all nodes of a level; answer `i` is bit `i` of the leaf's number."""
+    if any(s["split_type"] == "OnlineCtr" for s in tree["splits"] or []):
+        nodes = Unfolded(outputs)
+        values = scale * np.asarray(tree["leaf_values"], dtype=np.float64).reshape(-1, outputs)
+        top = [nodes.leaf(value) for value in values]
+        for i in range(len(tree["splits"]) - 1, -1, -1):
+            half, asked = 2**i, tree["splits"][i]
+            top = [_asked(asked, nodes, top[p], top[p + half], layout, statistics) for p in range(half)]
+        return nodes.tree(top[0])
     splits = [layout.split(s) for s in tree["splits"] or []]
     depth = len(splits)
     inner, leaves = 2**depth - 1, 2**depth
@@ -229,8 +274,17 @@ def _symmetric(tree: Any, outputs: int, scale: float, layout: _Layout) -> RawTre
     return RawTree(column, threshold, left, right, value, missing, sets)
 
 
-def _free(tree: Any, outputs: int, scale: float, layout: _Layout) -> RawTree:
+def _free(tree: Any, outputs: int, scale: float, layout: _Layout, statistics: Statistics) -> RawTree:
     """A tree of its own shape, nested in the export."""
+    if _has_statistic(tree):
+        unfolded = Unfolded(outputs)
+
+        def below(node: Any) -> int:
+            if "split" not in node:
+                return unfolded.leaf(scale * np.asarray(node["value"], dtype=np.float64).reshape(outputs))
+            return _asked(node["split"], unfolded, below(node["left"]), below(node["right"]), layout, statistics)
+
+        return unfolded.tree(below(tree))
     nodes: list[Any] = []
     children: list[list[int]] = []
     stack = [(tree, -1, 0)]
@@ -255,3 +309,9 @@ def _free(tree: Any, outputs: int, scale: float, layout: _Layout) -> RawTree:
             sets[i] = left_set
     both = np.array(children, dtype=np.int64)
     return RawTree(column, threshold, both[:, 0], both[:, 1], value, missing, sets)
+
+
+def _has_statistic(node: Any) -> bool:
+    if "split" not in node:
+        return False
+    return node["split"]["split_type"] == "OnlineCtr" or _has_statistic(node["left"]) or _has_statistic(node["right"])

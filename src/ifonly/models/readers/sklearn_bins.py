@@ -75,8 +75,8 @@ def _indicators(codes: Source, n: int) -> list[Column]:
                 constant += sign if below[edge].swap else 0.0
                 steps[j, below[edge].cut] = steps.get((j, below[edge].cut), 0.0) + turn
         ends = k in (0, n - 1)
-        why = "stepped by KBinsDiscretizer" + ("" if ends else "; encode='ordinal' would be monotone")
-        out.append(Column(f"{column.name} bin {k}", frozenset({j}), zero, constant, why, monotone=ends, steps=steps))
+        name, why = f"{column.name} bin {k}", "stepped by KBinsDiscretizer"
+        out.append(Column(name, frozenset({j}), zero, constant, why, monotone=ends, steps=steps))
     return out
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from ifonly.errors import UnsupportedModel
 from ifonly.models import Link, Read, reads
+from ifonly.models.bends import EXP
+from ifonly.models.outcomes import Bent
 from ifonly.models.source import Source
 from ifonly.models.steps import linear_form
 
@@ -104,3 +106,20 @@ def read_svr(estimator: Any, source: Source) -> Read:
             "that have one: SVR(kernel='linear'), LinearSVR, or a gradient boosting model."
         )
     return read_regression(estimator, source)
+
+
+@reads("sklearn", "PoissonRegressor", "GammaRegressor", "TweedieRegressor")
+def read_generalised(estimator: Any, source: Source) -> Read:
+    """A generalised linear model: one linear value, or its exponential where the link is the logarithm."""
+    coefficients = np.asarray(estimator.coef_, dtype=np.float64).reshape(1, -1)
+    form = linear_form(source, coefficients, estimator.intercept_, type(estimator).__name__)
+    missing = source.may_miss(False)
+    link = type(estimator._base_loss.link).__name__
+    if link == "IdentityLink":
+        return Read(form, accepts_missing=missing)
+    if link != "LogLink":
+        raise UnsupportedModel(
+            f"{source.where}{type(estimator).__name__} with {link}: only the links 'log' and 'identity' can be read."
+        )
+    bent = Bent(np.exp, classes=False, bend=EXP)
+    return Read(form, accepts_missing=missing, link_forward=bent, link_inverse=bent.inverse)

@@ -256,7 +256,8 @@ def function(transformer: Any, source: Source) -> Sequence[Column]:
     if name not in _INCREASING or transformer.kw_args:
         raise UnsupportedModel(
             f"{source.where}FunctionTransformer with {name or 'a function'!r}: only the identity and NumPy's "
-            f"{', '.join(sorted(_INCREASING))} are known to be monotone. Use one of those, or move the step out of the "
-            "Pipeline into the data."
+            f"{', '.join(sorted(_INCREASING))} are known to be monotone. Use one of those; or, if each column is a "
+            "function of one column, say so: function.column_wise = True, 'monotone' or 'affine'; or move the step out of "
+            "the Pipeline into the data."
         )
     return [_bent(c, f"FunctionTransformer({name})") for c in source.columns]
