@@ -264,7 +264,7 @@ class Judge:
         out = []
         if self.possible(owns, sure=True, wanted=want) is not None:
             out.append(Fault("conflict", f"these can be met together: {error.conflict}"))
-        if self.q.partial or "not shown to be minimal" in str(error):
+        if self.q.partial or self.q.filled or "not shown to be minimal" in str(error):
             return out
         for i, text in enumerate(error.conflict):
             rest = [d for j, d in enumerate(named) if j != i and d is not None]
