@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.battery.truth import Cost, Floats, Mask
+from benchmarks.battery.truth import Cost, Floats, Mask, Want
 from benchmarks.battery.worlds import Column, Data
 from ifonly import Implies, LinearRow
 
@@ -35,12 +35,15 @@ class Own:
         Rows that may count as meeting it, and rows that do so beyond doubt.
     loosen
         The demand after a loosening that the library proposes in words; None: the words are not understood.
+    wanting
+        The demand for another outcome, where it speaks of the outcome.
     """
 
     kind: str
     is_named: Callable[[str], bool]
     masks: Callable[[pd.DataFrame], Masks]
     loosen: Callable[[str], Own | None]
+    wanting: Callable[[Want], Own] | None = None
 
     def held(self, F: pd.DataFrame) -> Mask:
         """Say which rows may count as meeting it."""
