@@ -14,7 +14,7 @@ from benchmarks.battery.truth import Cost, Floats, Mask, Want
 from benchmarks.battery.worlds import Column, Data
 from ifonly import Implies, LinearRow
 
-__all__ = ["Own", "RULES", "at_most", "draw_rule", "numbers_in"]
+__all__ = ["RULES", "Own", "at_most", "draw_rule", "numbers_in"]
 
 Masks = tuple[Mask, Mask]
 _NUMBER = r"-?(?:inf|None|\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
@@ -255,10 +255,10 @@ def draw_rule(rng: np.random.Generator, rule: str, data: Data, factual: pd.DataF
     here = [c for c in data.columns if not pd.isna(factual[c.name].iloc[0])]
     pick = {"frozen": list(data.columns), "ranges": [c for c in data.columns if c.numeric]}
     ordered = [c for c in here if c.numeric or c.kind == "order"]
-    pick |= dict.fromkeys(("increase", "decrease", "max_step"), ordered)
-    pick |= dict.fromkeys(("allow", "conditional"), [c for c in here if c.kind in ("category", "order")])
+    named = [c for c in here if c.kind in ("category", "order")]
+    pick |= {"increase": ordered, "decrease": ordered, "max_step": ordered, "allow": named, "conditional": named}
     if rule in ("rows", "implies"):
-        return _rows(rng, data, here) if rule == "rows" else _implies(rng, here)
+        return _rows(rng, here) if rule == "rows" else _implies(rng, here)
     if not pick[rule]:
         return None
     c = pick[rule][int(rng.integers(len(pick[rule])))]
@@ -290,7 +290,7 @@ def _range(rng: np.random.Generator, c: Column) -> tuple[str, Any, Own]:
     return "ranges", {c.name: pair}, ranged(c, *pair)
 
 
-def _rows(rng: np.random.Generator, data: Data, here: list[Column]) -> tuple[str, Any, Own] | None:
+def _rows(rng: np.random.Generator, here: list[Column]) -> tuple[str, Any, Own] | None:
     numeric = [c for c in here if c.numeric]
     if len(numeric) < 2:
         return None

@@ -62,10 +62,8 @@ class Judge:
         """The features that make no difference to the model anywhere on the grid."""
         q, model = self.q, self.q.world.model
         shape = [len(c.values) for c in q.data.columns]
-        said = [np.asarray(model.predict(q.grid)).reshape(shape)]
-        for method in ("decision_function", "predict_proba"):
-            if hasattr(model, method):
-                said.append(np.asarray(getattr(model, method)(q.grid)).reshape(*shape, -1))
+        methods = [m for m in ("predict", "decision_function", "predict_proba") if hasattr(model, m)]
+        said = [np.asarray(getattr(model, m)(q.grid)).reshape(*shape, -1) for m in methods]
         return [j for j in range(len(shape)) if all((s == np.take(s, [0], axis=j)).all() for s in said)]
 
     def masks_of(self, own: Own) -> tuple[Mask, Mask]:
