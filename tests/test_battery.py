@@ -245,10 +245,12 @@ def _flipping(q: Question) -> int | None:
 
 def test_an_error_that_is_no_answer_counts_as_failed() -> None:
     q, _ = first(is_plain)
-    try:
-        raise RuntimeError("the solver said something odd")
-    except RuntimeError as error:
-        verdict, faults, _ = judged(q, error)
+
+    class Odd:
+        def explain(self, *_: Any, **__: Any) -> Any:
+            raise RuntimeError("the solver said something odd")
+
+    verdict, faults, _ = judged(q, ask(q, lambda _: Odd())[0])
     assert verdict == "failed"
     assert faults[0].kind == "failed RuntimeError"
 

@@ -11,7 +11,8 @@ import pandas as pd
 
 from benchmarks.battery.criteria import draw_causality, draw_hull, draw_robustness
 from benchmarks.battery.demands import RULES, Own, at_most, draw_rule
-from benchmarks.battery.families import FAMILIES, Family, fit
+from benchmarks.battery.families import FAMILIES, Family
+from benchmarks.battery.fitting import fit
 from benchmarks.battery.truth import Cost, Mask, Oracle, Want
 from benchmarks.battery.worlds import Data, draw_data, grid_of
 from ifonly import Actionability, Diversity, Proximity, Schema, Sparsity, Target

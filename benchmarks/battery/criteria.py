@@ -113,7 +113,8 @@ def _robust(q: Question, oracle: Oracle, options: dict[str, Any], i: int) -> Own
         return None
 
     kind = "robust " + "+".join(k for k in ("radius", "margin", "models") if options.get(k))
-    return Own(kind + (f" {norm}" if radius else ""), is_named, masks, loosen)
+    kind += f" {norm}" if radius else ""
+    return Own(kind, is_named, masks, loosen, lambda want: _robust(replace(q, want=want), oracle, options, i))
 
 
 def _clear(oracle: Oracle, F: pd.DataFrame, want: Want) -> Mask:

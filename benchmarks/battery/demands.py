@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.battery.truth import Cost, Floats, Mask
+from benchmarks.battery.truth import Cost, Floats, Mask, Want
 from benchmarks.battery.worlds import Column, Data
 from ifonly import Implies, LinearRow
 
@@ -35,12 +35,15 @@ class Own:
         Rows that may count as meeting it, and rows that do so beyond doubt.
     loosen
         The demand after a loosening that the library proposes in words; None: the words are not understood.
+    wanting
+        The demand for another outcome, where it speaks of the outcome.
     """
 
     kind: str
     is_named: Callable[[str], bool]
     masks: Callable[[pd.DataFrame], Masks]
     loosen: Callable[[str], Own | None]
+    wanting: Callable[[Want], Own] | None = None
 
     def held(self, F: pd.DataFrame) -> Mask:
         """Say which rows may count as meeting it."""
@@ -252,10 +255,10 @@ def draw_rule(rng: np.random.Generator, rule: str, data: Data, factual: pd.DataF
     here = [c for c in data.columns if not pd.isna(factual[c.name].iloc[0])]
     pick = {"frozen": list(data.columns), "ranges": [c for c in data.columns if c.numeric]}
     ordered = [c for c in here if c.numeric or c.kind == "order"]
-    pick |= dict.fromkeys(("increase", "decrease", "max_step"), ordered)
-    pick |= dict.fromkeys(("allow", "conditional"), [c for c in here if c.kind in ("category", "order")])
+    named = [c for c in here if c.kind in ("category", "order")]
+    pick |= {"increase": ordered, "decrease": ordered, "max_step": ordered, "allow": named, "conditional": named}
     if rule in ("rows", "implies"):
-        return _rows(rng, data, here) if rule == "rows" else _implies(rng, here)
+        return _rows(rng, here) if rule == "rows" else _implies(rng, here)
     if not pick[rule]:
         return None
     c = pick[rule][int(rng.integers(len(pick[rule])))]
@@ -287,7 +290,7 @@ def _range(rng: np.random.Generator, c: Column) -> tuple[str, Any, Own]:
     return "ranges", {c.name: pair}, ranged(c, *pair)
 
 
-def _rows(rng: np.random.Generator, data: Data, here: list[Column]) -> tuple[str, Any, Own] | None:
+def _rows(rng: np.random.Generator, here: list[Column]) -> tuple[str, Any, Own] | None:
     numeric = [c for c in here if c.numeric]
     if len(numeric) < 2:
         return None

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn import ensemble, linear_model, neural_network, svm, tree
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.impute import SimpleImputer
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    KBinsDiscretizer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    StandardScaler,
-    TargetEncoder,
-)
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from benchmarks.battery.worlds import Data
-
-__all__ = ["FAMILIES", "Family", "fit"]
+__all__ = ["FAMILIES", "Family", "Rng", "either"]
 
 Rng = np.random.Generator
 Make = Callable[[Rng, int], Any]
@@ -75,28 +57,29 @@ def _seed(rng: Rng) -> int:
     return int(rng.integers(1 << 30))
 
 
-def _either(rng: Rng, *options: Any) -> Any:
+def either(rng: Rng, *options: Any) -> Any:
+    """Return one of several things."""
     return options[int(rng.integers(len(options)))]
 
 
 # -- linear ------------------------------------------------------------------------------------------------------------
 def _logistic(rng: Rng, k: int) -> Any:
     del k
-    return linear_model.LogisticRegression(C=float(_either(rng, 0.3, 1.0, 10.0)), max_iter=2000)
+    return linear_model.LogisticRegression(C=float(either(rng, 0.3, 1.0, 10.0)), max_iter=2000)
 
 
 def _linear_classifier(rng: Rng, k: int) -> Any:
     makers: list[Callable[[], Any]] = [
         lambda: svm.LinearSVC(dual=False),
         linear_model.RidgeClassifier,
-        lambda: linear_model.SGDClassifier(loss=_either(rng, "log_loss", "hinge"), random_state=_seed(rng)),
+        lambda: linear_model.SGDClassifier(loss=either(rng, "log_loss", "hinge"), random_state=_seed(rng)),
         lambda: linear_model.Perceptron(random_state=_seed(rng)),
         LinearDiscriminantAnalysis,
         lambda: OneVsRestClassifier(linear_model.LogisticRegression(max_iter=2000)),
     ]
     if k == 2:
         makers.append(lambda: svm.SVC(kernel="linear"))
-    return _either(rng, *makers)()
+    return either(rng, *makers)()
 
 
 def _linear_regressor(rng: Rng, k: int) -> Any:
@@ -111,7 +94,7 @@ def _linear_regressor(rng: Rng, k: int) -> Any:
         lambda: svm.SVR(kernel="linear"),
         lambda: linear_model.QuantileRegressor(alpha=0.01),
     ]
-    return _either(rng, *makers)()
+    return either(rng, *makers)()
 
 
 # -- trees -------------------------------------------------------------------------------------------------------------
@@ -121,7 +104,7 @@ def _tree(rng: Rng, k: int) -> Any:
         if k
         else (tree.DecisionTreeRegressor, tree.ExtraTreeRegressor)
     )
-    return _either(rng, *kinds)(
+    return either(rng, *kinds)(
         max_depth=int(rng.integers(2, 7)), min_samples_leaf=int(rng.integers(1, 5)), random_state=_seed(rng)
     )
 
@@ -132,8 +115,8 @@ def _forest(rng: Rng, k: int) -> Any:
         if k
         else (ensemble.RandomForestRegressor, ensemble.ExtraTreesRegressor)
     )
-    trees, depth = int(rng.choice([2, 3, 4, 6, 8])), _either(rng, 2, 3, 5, None)
-    return _either(rng, *kinds)(trees, max_depth=depth, max_features=_either(rng, 1, None), random_state=_seed(rng))
+    trees, depth = int(rng.choice([2, 3, 4, 6, 8])), either(rng, 2, 3, 5, None)
+    return either(rng, *kinds)(trees, max_depth=depth, max_features=either(rng, 1, None), random_state=_seed(rng))
 
 
 def _boosting(rng: Rng, k: int) -> Any:
@@ -174,7 +157,7 @@ def _bagging(rng: Rng, k: int) -> Any:
 
 # -- networks ----------------------------------------------------------------------------------------------------------
 def _network(rng: Rng, k: int) -> Any:
-    layers = _either(rng, (4,), (6,), (4, 3), (5, 4))
+    layers = either(rng, (4,), (6,), (4, 3), (5, 4))
     kind = neural_network.MLPClassifier if k else neural_network.MLPRegressor
     return kind(
         hidden_layer_sizes=layers,
@@ -196,8 +179,8 @@ def _voting(rng: Rng, k: int) -> Any:
     members = _members(rng, k)
     if not k:
         return ensemble.VotingRegressor(members)
-    weights = _either(rng, None, [1.0, 2.0, 1.0][: len(members)])
-    return ensemble.VotingClassifier(members, voting=_either(rng, "hard", "soft"), weights=weights)
+    weights = either(rng, None, [1.0, 2.0, 1.0][: len(members)])
+    return ensemble.VotingClassifier(members, voting=either(rng, "hard", "soft"), weights=weights)
 
 
 def _stacking(rng: Rng, k: int) -> Any:
@@ -207,17 +190,17 @@ def _stacking(rng: Rng, k: int) -> Any:
 
 
 def _calibrated(rng: Rng, k: int) -> Any:
-    base = _either(rng, _logistic, _forest, _tree)(rng, k)
+    base = either(rng, _logistic, _forest, _tree)(rng, k)
     return CalibratedClassifierCV(
-        base, method=_either(rng, "sigmoid", "isotonic"), ensemble=bool(rng.random() < 0.4), cv=3
+        base, method=either(rng, "sigmoid", "isotonic"), ensemble=bool(rng.random() < 0.4), cv=3
     )
 
 
 def _threshold(rng: Rng, k: int) -> Any:
-    base = _either(rng, _logistic, _forest, _boosting)(rng, k)
+    base = either(rng, _logistic, _forest, _boosting)(rng, k)
     if rng.random() < 0.3:
         return TunedThresholdClassifierCV(base, cv=3)
-    return FixedThresholdClassifier(base, threshold=float(_either(rng, 0.25, 0.5, 0.6)))
+    return FixedThresholdClassifier(base, threshold=float(either(rng, 0.25, 0.5, 0.6)))
 
 
 def _searched(rng: Rng, k: int) -> Any:
@@ -225,8 +208,8 @@ def _searched(rng: Rng, k: int) -> Any:
 
 
 def _transformed(rng: Rng, k: int) -> Any:
-    base = _either(rng, _linear_regressor, _tree, _boosting)(rng, k)
-    return TransformedTargetRegressor(base, transformer=_either(rng, StandardScaler(), MinMaxScaler()))
+    base = either(rng, _linear_regressor, _tree, _boosting)(rng, k)
+    return TransformedTargetRegressor(base, transformer=either(rng, StandardScaler(), MinMaxScaler()))
 
 
 # -- boosters of others, and other frameworks' networks -----------------------------------------------------------------
@@ -294,7 +277,7 @@ def _as_onnx(estimator: Any, transform: Any, k: int) -> Any:
 
 def _for_onnx(rng: Rng, k: int) -> Any:
     options = [_logistic, _forest, _tree] if k else [_tree, _forest]
-    return _either(rng, *options)(rng, k)
+    return either(rng, *options)(rng, k)
 
 
 FAMILIES: dict[str, Family] = {
@@ -323,83 +306,3 @@ FAMILIES: dict[str, Family] = {
         Family("onnx", _for_onnx, (0, 2, 3), share=0.4, adapt=_as_onnx, single=True),
     )
 }
-
-
-# -- preprocessing -----------------------------------------------------------------------------------------------------
-def _scaler(rng: Rng, family: Family) -> Any:
-    trees = family.steps
-    options: list[Any] = [StandardScaler(), MinMaxScaler(), RobustScaler(), MaxAbsScaler()]
-    if trees:
-        options += ["passthrough"] * 6
-        options += [PowerTransformer(), QuantileTransformer(n_quantiles=10), FunctionTransformer(np.arcsinh)]
-        options += [KBinsDiscretizer(4, encode="ordinal", quantile_method="averaged_inverted_cdf")]
-    else:
-        options += [
-            StandardScaler(),
-            StandardScaler(),
-            "passthrough",
-            KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf"),
-        ]
-    return options[int(rng.integers(len(options)))]
-
-
-def _splits_on_levels(family: Family, data: Data, model: Any) -> bool:
-    """Whether a model can be told to split on levels itself; if so, it is told."""
-    if any(c.kind in ("category", "order") and c.dtype != "category" for c in data.columns):
-        return False
-    if family.name == "xgboost":
-        model.set_params(enable_categorical=True, tree_method="hist")
-    return family.name in ("hist boosting", "lightgbm", "xgboost")
-
-
-def fit(family: Family, rng: Rng, data: Data, k: int) -> tuple[Any, Any, list[str]]:
-    """Return a fitted model, its training outcomes, and words for both."""
-    latent = data.latent
-    if not k:
-        y: Any = np.round(latent, 3) if rng.random() < 0.5 else latent * 10.0 ** float(rng.choice([0, 3, -3]))
-    else:
-        names = _either(rng, ["no", "yes"], ["a", "b"], [0, 1]) if k == 2 else _either(rng, ["a", "b", "c"], [0, 1, 2])
-        if family.name == "xgboost":
-            names = list(range(k))
-        ends = np.quantile(latent, np.linspace(0, 1, k + 1)[1:-1] + rng.uniform(-0.1, 0.1))
-        y = np.array(names)[np.searchsorted(ends, latent)]
-    scaler = _scaler(rng, family)
-    needs = bool(data.gaps) and not (family.missing and scaler == "passthrough")
-    if needs:
-        fill = SimpleImputer(strategy=_either(rng, "mean", "median"), add_indicator=bool(rng.random() < 0.3))
-        scaler = fill if scaler == "passthrough" else make_pipeline(fill, scaler)
-    encoder = _either(
-        rng,
-        OneHotEncoder(sparse_output=False),
-        OneHotEncoder(drop="if_binary", sparse_output=False),
-        OneHotEncoder(sparse_output=False),
-    )
-    if family.steps and rng.random() < 0.4:
-        encoder = OrdinalEncoder()
-    elif rng.random() < 0.05 and k != 3:
-        encoder = TargetEncoder(cv=3, random_state=0)
-    text = [c.name for c in data.columns if c.kind in ("category", "order")]
-    flags = [c.name for c in data.columns if c.kind == "flag"]
-    parts: list[tuple[str, Any, list[str]]] = [("numbers", scaler, data.numbers)]
-    if flags:
-        parts.append(("flags", "passthrough", flags))
-    if text:
-        parts.append(("text", encoder, text))
-    last = family.make(rng, k)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if family.adapt is not None:
-            columns = ColumnTransformer(parts).fit(data.X, y)
-            model = family.adapt(last.fit(np.asarray(columns.transform(data.X), dtype=np.float64), y), columns, k)
-        elif (scaler == "passthrough" and not text and rng.random() < 0.5) or (
-            _splits_on_levels(family, data, last) and rng.random() < 0.5
-        ):
-            model = last.fit(data.X, y)
-        else:
-            model = Pipeline([("columns", ColumnTransformer(parts)), ("model", last)]).fit(data.X, y)
-    words = [f"{type(last).__name__} {_short(last)}", f"numbers by {_short(scaler)}"]
-    return model, pd.Series(y), words
-
-
-def _short(thing: Any) -> str:
-    return " ".join(str(thing).split())[:160]

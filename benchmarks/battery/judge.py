@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.battery.ask import Question
-from benchmarks.battery.demands import Own
+from benchmarks.battery.demands import Own, numbers_in
 from benchmarks.battery.edges import drawn_closer
-from benchmarks.battery.truth import Floats, Mask, changed
+from benchmarks.battery.truth import Floats, Mask, Want, changed
 
 __all__ = ["Fault", "Judge"]
 
@@ -62,10 +62,8 @@ class Judge:
         """The features that make no difference to the model anywhere on the grid."""
         q, model = self.q, self.q.world.model
         shape = [len(c.values) for c in q.data.columns]
-        said = [np.asarray(model.predict(q.grid)).reshape(shape)]
-        for method in ("decision_function", "predict_proba"):
-            if hasattr(model, method):
-                said.append(np.asarray(getattr(model, method)(q.grid)).reshape(*shape, -1))
+        methods = [m for m in ("predict", "decision_function", "predict_proba") if hasattr(model, m)]
+        said = [np.asarray(getattr(model, m)(q.grid)).reshape(*shape, -1) for m in methods]
         return [j for j in range(len(shape)) if all((s == np.take(s, [0], axis=j)).all() for s in said)]
 
     def masks_of(self, own: Own) -> tuple[Mask, Mask]:
@@ -73,11 +71,13 @@ class Judge:
         known = self._masks.get(id(own))
         return own.masks(self.q.grid) if known is None else known
 
-    def possible(self, demands: Sequence[Own], *, sure: bool, wanted: bool = True) -> int | None:
-        """Return a row of the grid that meets these demands, if there is one."""
+    def possible(self, demands: Sequence[Own], *, sure: bool, wanted: bool | Mask = True) -> int | None:
+        """Return a row of the grid that meets these demands, if there is one; with, without, or with another outcome."""
         which = 1 if sure else 0
         mask = self.q.exists.copy()
-        if wanted:
+        if not isinstance(wanted, bool):
+            mask &= wanted
+        elif wanted:
             mask &= self.wanted[which]
         slow = [d for d in demands if d in self.q.slow or d.kind.startswith("hull")]
         for own in demands:
@@ -116,7 +116,7 @@ class Judge:
         mine = float(q.cost(row, q.factual)[0])
         if abs(mine - said.objective) > 1e-7 * abs(mine) + self.tiny:
             out.append(Fault("cost", f"costs {mine!r}, is said to cost {said.objective!r}"))
-        out += self._changes(counterfactual)
+        out += self._changes(counterfactual) + self._ranges(counterfactual)
         if said.bound > said.objective + 1e-9 * abs(said.objective) + self.tiny:
             out.append(Fault("bound", f"bound {said.bound!r} above the objective {said.objective!r}"))
         return out if q.ball else out + self._proof(said, extra, slow)
@@ -189,6 +189,21 @@ class Judge:
         said = {change.feature for change in counterfactual.changes}
         return [] if mine == said else [Fault("changes", f"says {sorted(said)} changed, but {sorted(mine)} did")]
 
+    def _ranges(self, counterfactual: Any) -> list[Fault]:
+        """Judge how far each changed number may go by itself, the others as they are."""
+        out = []
+        for name, (low, high) in counterfactual.ranges.items():
+            c, row = self.q.data[name], counterfactual.row
+            some = np.linspace(low, high, 7) if c.kind == "real" else [v for v in c.values if low <= v <= high]
+            if not low <= float(row[name].iloc[0]) <= high or not len(some):
+                out.append(Fault("range", f"{name} = {row[name].iloc[0]!r} is outside of its range ({low}, {high})"))
+                continue
+            table = pd.concat([row] * len(some), ignore_index=True)
+            table[name] = np.asarray(some).astype(row[name].dtype)
+            if not self.q.world.oracle.met(table, self.q.want).all():
+                out.append(Fault("range", f"the outcome does not hold for {name} between {low} and {high}"))
+        return out
+
     # -- several answers ----------------------------------------------------------------------------------------------
     def explanation(self, explanation: Any) -> list[Fault]:
         """Judge all answers: each the cheapest that differs from those before as documented."""
@@ -250,6 +265,8 @@ class Judge:
         if found is not None:
             text = f"called impossible, but {_show(q.grid.iloc[[found]])} costs {self.cost[found]:.9g}"
             return [Fault("not impossible", text)]
+        if q.filled:  # without its range the value stays missing, which this grid does not show
+            return []
         named: list[Own | None] = []
         for text in error.conflict:
             speaks = [d for d in everything if d.is_named(text)]
@@ -276,18 +293,30 @@ class Judge:
     def _ways_out(self, error: Any, everything: Sequence[Own]) -> list[Fault]:
         out = []
         for way in error.relaxations:
-            left = self._loosened(way, everything)
+            want = self._other_outcome(way.change)
+            wanted = True if want is None else self.q.world.oracle.met(self.q.grid, want)
+            if want is None:
+                left = self._loosened(way, everything)
+            else:
+                left = [d if d.wanting is None else d.wanting(want) for d in everything]
             if left is None:
-                continue  # a target is judged by asking again
-            if self.possible(left, sure=False) is None:
+                out.append(Fault("way out not understood", f"{way.change!r} (of {way.demand!r})"))
+            elif self.possible(left, sure=False, wanted=wanted) is None:
                 out.append(Fault("no way out", f"{way.change!r} (of {way.demand!r}) does not help"))
         return out
+
+    def _other_outcome(self, change: str) -> Want | None:
+        """Return the outcome after a loosening of it in words: another probability or interval."""
+        if not change.startswith(("probability ", "outcome ")):
+            return None
+        ends = numbers_in(change.split(" -> ")[1])
+        if len(ends) == 1:
+            return replace(self.q.want, probability=ends[0])
+        return replace(self.q.want, low=ends[0], high=ends[1])
 
     def _loosened(self, way: Any, everything: Sequence[Own]) -> list[Own] | None:
         if way.change.startswith("drop: "):
             gone = [part.removeprefix("drop: ") for part in way.change.split("; drop: ")]
-            if any(g.startswith("want ") for g in gone):
-                return None
             return [d for d in everything if not any(d.is_named(g) for g in gone)]
         speaks = [d for d in everything if d.is_named(way.demand)]
         changed_ = speaks[0].loosen(way.change) if speaks else None

@@ -47,11 +47,15 @@ def lines(results: Sequence[Result], seconds: float) -> list[str]:
     verdicts = Counter(r.verdict for r in results)
     late = [r for r in real if r.late]
     out = [
-        f"{len(real)} questions asked in {seconds:.0f} s, seed {', '.join(map(str, seeds))} "
-        f"({verdicts['no question']} draws made no question)",
+        (
+            f"{len(real)} questions asked in {seconds:.0f} s, seed {', '.join(map(str, seeds))} "
+            f"({verdicts['no question']} draws made no question)"
+        ),
         "  ".join(f"{name} {n}" for name, n in verdicts.most_common()),
-        f"wrong {len(wrong(real))}  failed {len(failed(real))}  late {len(late)} "
-        f"(by processor time {sum(r.late_by_processor for r in real)})  unproven {verdicts['unproven']}",
+        (
+            f"wrong {len(wrong(real))}  failed {len(failed(real))}  late {len(late)} "
+            f"(by processor time {sum(r.late_by_processor for r in real)})  unproven {verdicts['unproven']}"
+        ),
     ]
     for head, counts in covered(real).items():
         out.append(f"{head}: " + ", ".join(f"{name} {n}" for name, n in counts.most_common()))
@@ -79,14 +83,18 @@ def page(results: Sequence[Result], path: Path, seconds: float) -> None:
     text = [
         "## The battery",
         "",
-        f"`python -m benchmarks.battery --questions {len(results)} --seed {seeds}`: {len(real):,} random questions in small "
-        f"worlds, each judged by enumeration, in {seconds / 60:.0f} minutes.",
+        (
+            f"`python -m benchmarks.battery --questions {len(results)} --seed {seeds}`: {len(real):,} random questions in small "
+            f"worlds, each judged by enumeration, in {seconds / 60:.0f} minutes."
+        ),
         "",
         "| questions | answered and proven | impossible | unproven | out of time | refused | wrong | failed | late |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
-        f"| {len(real):,} | {verdicts['answered']:,} | {verdicts['impossible']:,} | {verdicts['unproven']:,} | "
-        f"{verdicts['out of time']:,} | {verdicts['refused']:,} | {len(wrong(real))} | {len(failed(real))} | "
-        f"{sum(r.late for r in real)} |",
+        (
+            f"| {len(real):,} | {verdicts['answered']:,} | {verdicts['impossible']:,} | {verdicts['unproven']:,} | "
+            f"{verdicts['out of time']:,} | {verdicts['refused']:,} | {len(wrong(real))} | {len(failed(real))} | "
+            f"{sum(r.late for r in real)} |"
+        ),
         "",
         "| asked of | questions |",
         "|---|---|",

@@ -180,6 +180,7 @@ class Cost:
         return np.asarray(changed(F, factual)[:, counted].sum(axis=1))
 
     def __call__(self, F: pd.DataFrame, factual: pd.DataFrame) -> Floats:
+        """Return the objective of each row: the distance and the price of the changes."""
         total = self.distance(F, factual)
         return total + self.price * self.count(F, factual) if self.price else total
 
