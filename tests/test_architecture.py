@@ -23,6 +23,7 @@ LAYERS = {
     "version": 0,
     "mip": 0,
     "knapsack": 0,
+    "scaling": 0,
     "tolerances": 0,
     "options": 1,
     "tables": 1,
