@@ -23,6 +23,8 @@ from ifonly.studio.subject import Subject
 
 __all__ = ["Address", "Studio"]
 
+_MOST_CONNECTIONS = 500
+
 
 @dataclass(frozen=True)
 class Address:
@@ -111,6 +113,7 @@ class Studio:
             proxy_headers=False,
             ws="none",
             timeout_graceful_shutdown=1,
+            limit_concurrency=_MOST_CONNECTIONS,
             ssl_certfile=address.certificate,
             ssl_keyfile=address.key,
         )
