@@ -29,7 +29,7 @@ from benchmarks.battery.worlds import Column, Data, draw_data, grid_of
 from ifonly import Change, Explanation, Infeasible, Target
 
 SEED = 11
-BLOCKS = range(26)
+BLOCKS = range(25)
 
 
 # -- a part of the battery -------------------------------------------------------------------------------------------

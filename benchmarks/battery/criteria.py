@@ -226,15 +226,23 @@ def _isolated(rng: np.random.Generator, q: Question, mine: Mask, of: str) -> Que
     columns = ColumnTransformer([("levels", encode, list(levels))], remainder="passthrough")
     forest = IsolationForest(n_estimators=30, max_samples=min(64, len(X)), random_state=0)
     estimator = Pipeline([("columns", columns), ("forest", forest)]).fit(X)
-    least = float(np.quantile(estimator.score_samples(X), share))
+    made = Manifold(isolation=share, of=of)  # type: ignore[arg-type]
+    own = _normal(estimator, estimator.score_samples(X), share)
+    return replace(q, criteria=(*q.criteria, made), demands=(*q.demands, own))
+
+
+def _normal(estimator: Any, scores: Any, share: float) -> Own:
+    """Return: at least as normal as a share of the rows."""
+    least = float(np.quantile(scores, share))
 
     def masks(F: pd.DataFrame) -> tuple[Mask, Mask]:
         score = estimator.score_samples(F)
         return np.asarray(score >= least - 1e-8), np.asarray(score >= least + 1e-12)
 
-    own = Own("isolation", lambda t: t.startswith("be at least as normal as"), masks, lambda _: None)
-    made = Manifold(isolation=share, of=of)  # type: ignore[arg-type]
-    return replace(q, criteria=(*q.criteria, made), demands=(*q.demands, own))
+    def loosen(change: str) -> Own | None:
+        return _normal(estimator, scores, float(change.split(" -> ")[1])) if change.startswith("isolation ") else None
+
+    return Own("isolation", lambda t: t.startswith("be at least as normal as"), masks, loosen)
 
 
 # -- causality ---------------------------------------------------------------------------------------------------------
@@ -303,8 +311,11 @@ def _recount(cost: Any, q: Question) -> Own:
     return at_most(cost, q.factual, most)
 
 
-def _follows(q: Question, effect: Column, parent: str, follows: Any) -> Own:
-    """Return: what follows, to half a step of a grid, or to a millionth of the range; as it is where nothing changed."""
+def _follows(q: Question, effect: Column, parent: str, follows: Any, more: float = 0.0) -> Own:
+    """Return: what follows, to half a step of a grid, or to a millionth of the range; as it is where nothing changed.
+
+    A loosening lets it differ by some more, also where nothing changed.
+    """
     now, hat = q.factual[parent].iloc[0], float(q.factual[effect.name].iloc[0])
     x = q.world.data.X[effect.name].to_numpy(dtype=np.float64)
     half = 0.5 * float(effect.step or 0.0)
@@ -317,6 +328,16 @@ def _follows(q: Question, effect: Column, parent: str, follows: Any) -> Own:
         still = np.array([v == now for v in F[parent].to_numpy(dtype=object)])
         near = off <= half + dust + 4.0 * grain * np.abs(value)
         sure = off <= half - dust if half else off <= 2.0 * grain * np.maximum(np.abs(value), abs(hat))
+        if more:
+            return off <= half + more + dust, off <= half + more - dust
         return np.where(still, value == hat, near), np.where(still, value == hat, sure)
 
-    return Own("causality", lambda t: t.startswith(f"{effect.name} follows from"), masks, lambda _: None)
+    def loosen(change: str) -> Own | None:
+        start = f"let {effect.name} differ from what follows by "
+        return (
+            _follows(q, effect, parent, follows, float(change.removeprefix(start)))
+            if change.startswith(start)
+            else None
+        )
+
+    return Own("causality", lambda t: t.startswith(f"{effect.name} follows from"), masks, loosen)

@@ -84,8 +84,8 @@ def page(results: Sequence[Result], path: Path, seconds: float) -> None:
         "## The battery",
         "",
         (
-            f"`python -m benchmarks.battery --questions {len(results)} --seed {seeds}`: {len(real):,} random questions in small "
-            f"worlds, each judged by enumeration, in {seconds / 60:.0f} minutes."
+            f"`python -m benchmarks.battery --questions {len(results)} --seed {seeds}`: {len(real):,} random questions in "
+            f"small worlds, each judged by enumeration, in {seconds / 60:.0f} minutes."
         ),
         "",
         "| questions | answered and proven | impossible | unproven | out of time | refused | wrong | failed | late |",

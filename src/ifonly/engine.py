@@ -229,7 +229,9 @@ class _Search:
         if Capability.YIELDS not in self.backend.capabilities or self.reducer.brackets is None or self.deadline.passed:
             return False
         goal, most = feature_by_feature(self.statement)
-        if goal is None:
+        # A value in place of a missing one has no distance from anything, so cells have no order of cost.
+        filled = np.isnan(self.statement.query.factual).any() and not self._misses_all()
+        if goal is None or filled:
             return False
         if self.on_event is not None:
             self.on_event(Built(len(self.reducer.brackets.values), len(self.reducer.form.features())))
@@ -237,6 +239,11 @@ class _Search:
         if self.incumbents.best is not None:
             self._tell(self.incumbents.best.cost)
         return closed
+
+    def _misses_all(self) -> bool:
+        """Whether every number that the factual lacks stays missing."""
+        query = self.statement.query
+        return all(self.box.missing[j] for j in query.schema.numeric if np.isnan(query.factual[query.schema.starts[j]]))
 
     def _parts(self, box: Box, bound: float) -> list[tuple[Box, float]]:
         """Split a large box, or look at it without integers first: nothing may be left of it, or less; else solve it."""

@@ -80,7 +80,7 @@ class Training:
         # In units of the deviations, so that the units of the features do not matter; a constant feature is its own unit.
         units = np.atleast_1d(np.std(V, axis=0))
         units = np.where(units > 0.0, units, 1.0)
-        correlation = np.atleast_2d(np.cov(V / units, rowvar=False))
+        correlation = np.atleast_2d(np.cov((V - V.mean(axis=0)) / units, rowvar=False))
         variances = np.diag(correlation)
         ridge = np.where(variances > 0.0, 1e-6 * variances, 1.0)
         return np.asarray(np.linalg.inv(correlation + np.diag(ridge)) / np.outer(units, units))

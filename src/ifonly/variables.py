@@ -47,13 +47,16 @@ class Cells:
             if not some.all():
                 low, high = low[some], high[some]
             return cls(high[:-1], low, high)
-        # b / 10^p is the float nearest to the decimal number, as a value on the grid is stored; b * step may be off by one.
-        unit = 10.0 ** (feature.precision or 0)
-        below = np.floor(inside * unit)
-        below += ((below + 1) / unit <= inside).astype(float) - (below / unit > inside).astype(float)
+        # b / 10^p is the float nearest to the decimal number, as a value on the grid is stored; b * step may be off by one,
+        # unless the step is a whole number itself.
+        precision = feature.precision or 0
+        unit = 10.0 ** abs(precision)
+        on_grid = (lambda b: b / unit) if precision > 0 else (lambda b: b * unit)
+        below = np.floor(inside * unit if precision > 0 else inside / unit)
+        below += (on_grid(below + 1) <= inside).astype(float) - (on_grid(below) > inside).astype(float)
         below = np.unique(below)
-        high = np.concatenate([below / unit, [upper]])
-        low = np.concatenate([[lower], (below + 1) / unit])
+        high = np.concatenate([on_grid(below), [upper]])
+        low = np.concatenate([[lower], on_grid(below + 1)])
         return cls(high[:-1], low, high)
 
     def index(self, value: npt.ArrayLike) -> IntArray:

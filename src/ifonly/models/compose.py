@@ -349,7 +349,7 @@ def plateau(form: Form, box: Box, u: FloatArray) -> Box:
             continue
         cells = Cells.of(feature, float(box.lower[j]), float(box.upper[j]), cuts.get(j, np.empty(0)))
         k = int(cells.index(values[0]))
-        part.narrow(j, float(cells.low[k]), float(cells.high[k]))
+        part.lower[j], part.upper[j] = cells.low[k], cells.high[k]
     return part
 
 

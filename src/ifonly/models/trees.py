@@ -26,7 +26,7 @@ from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models.leaves import Leaves
 from ifonly.schema import Numeric, Schema
-from ifonly.variables import Variables
+from ifonly.variables import Cells, Variables
 
 __all__ = ["Addition", "Nodes", "Trees"]
 
@@ -240,9 +240,11 @@ class Trees:
             if not isinstance(self.schema.features[j], Numeric):
                 part.keep_levels(j, np.asarray(leaves.levels[at][:, self.schema.slice(j)].all(axis=0)))
                 continue
-            cuts = self._cuts[j]
-            lower = float(np.nextafter(cuts[low[j]], np.inf)) if 0 <= low[j] < len(cuts) else -np.inf
-            part.narrow(j, lower, float(cuts[high[j]]) if high[j] < len(cuts) else np.inf)
+            feature, cuts = self.schema.features[j], self._cuts[j]
+            ends = [cuts[k] for k in (low[j], high[j]) if 0 <= k < len(cuts)]
+            cells = Cells.of(feature, float(box.lower[j]), float(box.upper[j]), np.array(ends, dtype=np.float64))
+            k = int(cells.index(u[self.schema.starts[j]]))
+            part.lower[j], part.upper[j] = cells.low[k], cells.high[k]
         return part
 
     # -- leaves as boxes ----------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ _PROOF: dict[str, object] = {
 }
 _INTERIOR_FROM = 300
 _LEAST_GAP = 1e-12
+_BEYOND_REACH = 1e19
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,9 @@ def load(program: MipArrays) -> Any:
     lp.num_col_, lp.num_row_ = program.n_columns, program.n_rows
     lp.col_cost_, lp.offset_ = program.cost, program.offset
     lp.col_lower_, lp.col_upper_ = program.lower, program.upper
-    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
+    # What no row can reach is still no infinity, which HiGHS refuses on this side.
+    lp.row_lower_ = np.minimum(program.row_lower, _BEYOND_REACH)
+    lp.row_upper_ = np.maximum(program.row_upper, -_BEYOND_REACH)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = program.n_columns, program.n_rows
     lp.a_matrix_.start_ = program.matrix.indptr

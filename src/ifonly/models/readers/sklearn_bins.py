@@ -29,7 +29,7 @@ def bins(transformer: Any, source: Source) -> Sequence[Column]:
         codes = replace(source, columns=(_code(column),), evaluate=_codes(source, i, edges[1:-1]))
         indicators = _indicators(codes, len(edges) - 1)
         if transformer.encode == "ordinal":
-            out.append(_number(column, indicators))
+            out.append(_number(column, indicators, source.schema.width))
         else:
             out += indicators
     return out
@@ -91,9 +91,11 @@ def _table(codes: Source, column: Column, k: int) -> Column:
     return Column(f"{column.name} bin {k}", column.features, weights)
 
 
-def _number(column: Column, indicators: Sequence[Column]) -> Column:
-    """Return the bin number as a sum of indicators."""
+def _number(column: Column, indicators: Sequence[Column], width: int) -> Column:
+    """Return the bin number as a sum of indicators, over a canonical vector of so many entries."""
     steps: dict[tuple[int, float], float] = {}
+    if not indicators:  # bins narrower than 1e-8 are merged, until none is left: transform gives 0
+        return Column(f"bin of {column.name}", frozenset(), np.zeros(width), 0.0)
     weights, constant = np.zeros_like(indicators[0].weights), 0.0
     for k, bin_k in enumerate(indicators):
         assert bin_k.weights is not None
