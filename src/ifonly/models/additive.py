@@ -78,8 +78,6 @@ class _Builder:
         """Add a tree for a table, axis by axis: first the missing values, then cells by halves, or levels."""
         if not axes:
             return self.leaf(values)
-        if (values == values.reshape(-1, self.outputs)[0]).all():
-            return self.leaf(values.reshape(-1, self.outputs)[0])
         axis, j = axes[0], axes[0].feature
         is_number = isinstance(self.schema.features[j], Numeric)
         present = self._cells(axes, values, 0, len(axis.cuts)) if is_number else self._levels(axes, values)
@@ -87,8 +85,8 @@ class _Builder:
         return self.node(j, cut, mask, True, self.tree(axes[1:], values[-1]), present)
 
     def _cells(self, axes: tuple[Axis, ...], values: FloatArray, first: int, last: int) -> int:
-        """Add the cells from `first` to `last` as a balanced tree; equal neighbours are one."""
-        if (values[first : last + 1] == values[first]).all():
+        """Add the cells from `first` to `last` as a balanced tree."""
+        if first == last:
             return self.tree(axes[1:], values[first])
         middle = (first + last) // 2
         left, right = self._cells(axes, values, first, middle), self._cells(axes, values, middle + 1, last)
@@ -115,7 +113,8 @@ def additive(schema: Schema, tables: Iterable[Table], base: FloatArray) -> Trees
     """Return the sum of tables as a form."""
     base = np.asarray(base, dtype=np.float64)
     builder = _Builder(schema, len(base))
-    builder.roots = [builder.tree(table.axes, table.values) for table in tables if table.values.any()]
+    merged = [_merged(schema, table) for table in tables if table.values.any()]
+    builder.roots = [builder.tree(table.axes, table.values) for table in merged]
     if not builder.roots:
         builder.roots.append(builder.leaf(np.zeros(len(base))))
     feature, cut, mask, missing, left, right = (np.array(part) for part in zip(*builder.rows, strict=True))
@@ -132,3 +131,21 @@ def additive(schema: Schema, tables: Iterable[Table], base: FloatArray) -> Trees
         roots=np.array(builder.roots, dtype=np.int64),
     )
     return Trees(schema, nodes, base)
+
+
+def _merged(schema: Schema, table: Table) -> Table:
+    """Return the table with neighbouring cells as one that are equal all along the other axes.
+
+    What is left is a full grid: its leaves' intervals are the same for every cell of the other axes.
+    """
+    axes, values = [], table.values
+    for k, axis in enumerate(table.axes):
+        if isinstance(schema.features[axis.feature], Numeric):
+            along = np.moveaxis(values, k, 0)
+            cells = along[:-1].reshape(len(along) - 1, -1)
+            jump = (cells[1:] != cells[:-1]).any(axis=1)
+            values = np.delete(values, np.flatnonzero(~jump), axis=k)
+            axes.append(Axis(axis.feature, axis.cuts[jump]))
+        else:
+            axes.append(axis)
+    return Table(tuple(axes), values)

@@ -381,12 +381,15 @@ class Trees:
             if x.box.missing[j] or not isinstance(self.schema.features[j], Numeric):
                 continue
             last = x.cells(j).cuts.size
-            bounded = np.flatnonzero(high[:, j] < last)
+            if not ((low[:, j] > 0) | (high[:, j] < last)).any():
+                continue
+            left = ~_in_order(mip, x.literals(j), y, tree, low[:, j], high[:, j], last)
+            bounded = np.flatnonzero(left & (high[:, j] < last))
             if bounded.size:
                 b = x.literals(j)
                 row, column, key, n = _cumulative(tree[bounded], high[bounded, j], y[bounded], ascending=True)
                 _add(mip, row, column, np.arange(n), b[key], -1.0, 0.0, n)
-            bounded = np.flatnonzero(low[:, j] > 0)
+            bounded = np.flatnonzero(left & (low[:, j] > 0))
             if bounded.size:
                 b = x.literals(j)
                 row, column, key, n = _cumulative(tree[bounded], low[bounded, j], y[bounded], ascending=False)
@@ -406,6 +409,46 @@ class Trees:
                 n = len(used)
                 column = np.repeat(q.columns, n)
                 _add(mip, row.astype(np.int64), y[outside], np.arange(n), column, 1.0, 1.0, n)
+
+
+def _in_order(
+    mip: Mip, b: IntArray, y: IntArray, tree: IntArray, low: Positions, high: Positions, last: int
+) -> BoolArray:
+    """Add ``sum {y[l] : l spans the cells i..k} = b[k] - b[i-1]`` for trees whose leaves' intervals are a partition.
+
+    For these the cumulative rows say the same, with an entry per leaf and cut in place of one per leaf. Only partitions
+    into three intervals or more are worth it. Returns the leaves that need no other rows along this feature.
+    """
+    done = np.zeros(len(y), dtype=np.bool_)
+    unbounded = np.bincount(tree, (low == 0) & (high == last))
+    leaves = np.flatnonzero(((unbounded == 0) & (np.bincount(tree) >= 3))[tree])
+    if not leaves.size:
+        return done
+    size = last + 1
+    key = (tree[leaves].astype(np.int64) * size + low[leaves]) * size + high[leaves]
+    spans, own = np.unique(key, return_inverse=True)
+    group, begin, end = spans // size**2, spans // size % size, spans % size
+    new = np.concatenate([[True], group[1:] != group[:-1]])
+    wrong = np.where(new, begin != 0, begin != np.concatenate([[0], end[:-1] + 1]))
+    wrong |= np.concatenate([new[1:], [True]]) & (end != last)
+    count = np.bincount(group)
+    chosen = (np.bincount(group, wrong) == 0) & (count >= 3)
+    kept = chosen[group]
+    place = np.cumsum(kept) - 1
+    held = np.flatnonzero(kept[own])
+    up, down = np.flatnonzero(kept & (end < last)), np.flatnonzero(kept & (begin > 0))
+    whole = (end[kept] == last).astype(np.float64)
+    if held.size:
+        mip.rows(
+            np.concatenate([place[own[held]], place[up], place[down]]).astype(np.int64),
+            np.concatenate([y[leaves[held]], b[end[up]], b[begin[down] - 1]]),
+            np.concatenate([np.ones(len(held)), np.full(len(up), -1.0), np.ones(len(down))]),
+            whole,
+            whole,
+            int(kept.sum()),
+        )
+        done[leaves[held]] = True
+    return done
 
 
 def _cumulative(
