@@ -50,13 +50,11 @@ class Cells:
         # b / 10^p is the float nearest to the decimal number, as a value on the grid is stored; b * step may be off by one,
         # unless the step is a whole number itself.
         precision = feature.precision or 0
-        unit = 10.0 ** abs(precision)
-        on_grid = (lambda b: b / unit) if precision > 0 else (lambda b: b * unit)
-        below = np.floor(inside * unit if precision > 0 else inside / unit)
-        below += (on_grid(below + 1) <= inside).astype(float) - (on_grid(below) > inside).astype(float)
-        below = np.unique(below)
-        high = np.concatenate([on_grid(below), [upper]])
-        low = np.concatenate([[lower], on_grid(below + 1)])
+        below = np.floor(inside * 10.0**precision if precision > 0 else inside / 10.0**-precision)
+        too_low, too_high = _on_grid(below + 1, precision) <= inside, _on_grid(below, precision) > inside
+        below = np.unique(below + too_low.astype(float) - too_high.astype(float))
+        high = np.concatenate([_on_grid(below, precision), [upper]])
+        low = np.concatenate([[lower], _on_grid(below + 1, precision)])
         return cls(high[:-1], low, high)
 
     def index(self, value: npt.ArrayLike) -> IntArray:
@@ -66,6 +64,11 @@ class Cells:
     def nearest(self, value: float) -> FloatArray:
         """Return, per cell, its admissible point nearest to `value`."""
         return np.asarray(np.clip(value, self.low, self.high))
+
+
+def _on_grid(counts: FloatArray, precision: int) -> FloatArray:
+    """Return the numbers that are so many steps of a decimal grid from 0."""
+    return np.asarray(counts / 10.0**precision if precision > 0 else counts * 10.0**-precision)
 
 
 class Variables:

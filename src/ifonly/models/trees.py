@@ -241,6 +241,7 @@ class Trees:
                 part.keep_levels(j, np.asarray(leaves.levels[at][:, self.schema.slice(j)].all(axis=0)))
                 continue
             feature, cuts = self.schema.features[j], self._cuts[j]
+            assert isinstance(feature, Numeric)
             ends = [cuts[k] for k in (low[j], high[j]) if 0 <= k < len(cuts)]
             cells = Cells.of(feature, float(box.lower[j]), float(box.upper[j]), np.array(ends, dtype=np.float64))
             k = int(cells.index(u[self.schema.starts[j]]))
