@@ -29,6 +29,7 @@ from ifonly.batch import Batch
 
 VICTIMS = ("all", "driver", "worker")
 SHARD_ROWS = 20
+PATIENCE = 60.0  # seconds for orphans to end
 
 
 @dataclass
@@ -74,8 +75,17 @@ def kill_batches(explainer: Explainer, rows: pd.DataFrame, kills: int, seed: int
             folder = Path(scratch) / f"batch-{tally.batches}"
             while tally.kills.total() < kills and not _done(folder):
                 _killed_run(explainer, rows, folder, draw, seconds, tally)
-            _compare(explain(explainer, rows, folder), whole, rows, tally)
+            _compare(_finished(explainer, rows, folder), whole, rows, tally)
     return tally
+
+
+def _finished(explainer: Explainer, rows: pd.DataFrame, folder: Path) -> Batch:
+    """Run the batch to its end; what orphans of a killed driver still hold is theirs until they are done with it."""
+    batch, until = explain(explainer, rows, folder), time.monotonic() + PATIENCE
+    while not batch.is_complete() and time.monotonic() < until:
+        time.sleep(0.1)
+        batch = explain(explainer, rows, folder)
+    return batch
 
 
 def _done(folder: Path) -> bool:

@@ -35,7 +35,7 @@ _RESERVED = 0.25  # share of the time that is kept for the proof of an answer th
 _AS_LONG = 2.0  # times as long as the longest proof so far is kept, once that is known and if it is less
 NEVER = Deadline.never()
 _REFINEMENTS = 20
-_GAP = 0.1  # of the room between a safe lead and a demanded one
+_GAP = 0.1  # of the least lead: what flips, flips by however much
 _FINE = 10.0  # steps of a grid within the reach that make it as good as continuous
 _COPIES = {"linf": 5, "l2": 3}  # of a model that boxes can replace: more make the program slow
 _LIFTS = 4
@@ -86,7 +86,7 @@ def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: 
         program = mip.arrays()
         for value in fine.values():
             program.integer[value.columns] = False
-        own = replace(limits, cutoff=demand.enough, gap=_GAP * demand.room).within(deadline.left())
+        own = replace(limits, cutoff=demand.enough, gap=_GAP).within(deadline.left())
         answer = solve(program, backend, own)
         if answer.status is Status.INFEASIBLE or answer.bound >= demand.enough - 0.25 * demand.room:
             return Attack(True)

@@ -146,7 +146,10 @@ class Question:
             spacing = float(getattr(statement.form, "spacing", 0.0))
             lost = spacing > 2.0 * noise and self._loses_at_the_threshold(spacing)
             return replace(statement, margin=-noise, tie=0.5 * spacing if lost else -noise)
-        return replace(statement, tie=noise)
+        schema = self.query.schema
+        on_grid = all(schema.features[j].step is not None for j in statement.form.raw())  # type: ignore[union-attr]
+        # On a grid a tie is a point of its own; between its points it is the edge of what there is.
+        return replace(statement, margin=0.0 if on_grid else noise, tie=noise)
 
     def _loses_at_the_threshold(self, spacing: float) -> bool:
         """Whether scores that are multiples of a unit meet the threshold at one of them, and that one is not enough.

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ifonly.box import Box
 from ifonly.criteria.validity import Target
 from ifonly.models import Model
+from ifonly.models.compose import magnitude
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -27,8 +29,10 @@ __all__ = ["Guess", "Guesser", "may_guess", "right"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# A score this near to a threshold may fall on either side of it in a sum of another order, as of a longer block.
-_TIE = 1e-9
+# A score within so many roundings of a threshold may fall on either side of it in a sum of another order, as of a longer
+# block. Answers of continuous models clear it by twice as many (see `Goal.rounding`).
+_ROUNDINGS = 32.0
+_TIE = 1e-9  # the same for probabilities
 
 
 @dataclass(frozen=True)
@@ -46,17 +50,19 @@ class Guesser(Model):
     """A model that answers by its form and notes what it was asked."""
 
     noted: list[Guess] = field(default_factory=list, repr=False, compare=False)
+    noise: float = 0.0
 
     @classmethod
-    def of(cls, model: Model) -> Guesser:
-        """Return the guesser of a model."""
-        return cls(model.read, model.estimator, model.prepare)
+    def of(cls, model: Model, box: Box) -> Guesser:
+        """Return the guesser of a model whose rows lie in a box."""
+        noise = _ROUNDINGS * model.rounding * float(magnitude(model.read.form, box).max())
+        return cls(model.read, model.estimator, model.prepare, noise=noise)
 
     def predict(self, U: FloatArray) -> Any:
         """Return the labels that the form gives to canonical rows."""
         scores = self.read.form(U)
         labels = [self.read.classes[int(k)] for k in self.read.decide(scores)]
-        tied = _lead(self, scores) <= _TIE * (1.0 + np.abs(scores).max(axis=1))
+        tied = _lead(self, scores) <= self.noise
         self.noted.extend(Guess(u, label, tied=bool(t)) for u, label, t in zip(U, labels, tied, strict=True))
         out = np.empty(len(labels), dtype=object)
         out[:] = labels
@@ -92,7 +98,8 @@ def may_guess(explainer: Explainer) -> bool:
 
 def guessing(explainer: Explainer) -> tuple[Explainer, Guesser]:
     """Return an explainer that shares everything with the given one but asks a guesser."""
-    guesser, twin = Guesser.of(explainer.model), copy(explainer)
+    box = Box.of(explainer.schema, explainer.training.U[0])
+    guesser, twin = Guesser.of(explainer.model, box), copy(explainer)
     twin.model = guesser
     return twin, guesser
 

@@ -309,10 +309,9 @@ def score_bounds(form: Form, box: Box, budget: Budget | None = None) -> Bounds:
         block = Block(form.weights, form.intercept, np.ones(form.n_outputs))
         return preactivations((block,), box, budget)[0]
     if isinstance(form, Trees):
-        n = form.nodes
-        leaf = (n.feature < 0)[:, None]
-        low = np.minimum.reduceat(np.where(leaf, n.value, np.inf), n.roots, axis=0).sum(axis=0)
-        high = np.maximum.reduceat(np.where(leaf, n.value, -np.inf), n.roots, axis=0).sum(axis=0)
+        values = form.nodes.value[form.leaves.node]
+        low = np.minimum.reduceat(values, form.leaves.first, axis=0).sum(axis=0)
+        high = np.maximum.reduceat(values, form.leaves.first, axis=0).sum(axis=0)
         return low + form.base, high + form.base
     return np.full(form.n_outputs, -np.inf), np.full(form.n_outputs, np.inf)
 

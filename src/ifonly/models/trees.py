@@ -24,7 +24,9 @@ import numpy.typing as npt
 
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
+from ifonly.models.leaf_rows import add_rows, cumulative
 from ifonly.models.leaves import Leaves
+from ifonly.models.units import common_unit
 from ifonly.schema import Numeric, Schema
 from ifonly.variables import Cells, Variables
 
@@ -33,8 +35,6 @@ __all__ = ["Addition", "Nodes", "Trees"]
 BoolArray = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int32]
 _ROWS_AT_ONCE = 4096
-# Where a common unit of leaf values is looked for: parts of the least value, and how many units a value may have.
-_MOST_PARTS, _MOST_COUNTS, _WHOLE = 24, 1e6, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,35 +198,21 @@ class Trees:
 
     def magnitude(self, box: Box) -> FloatArray:  # noqa: ARG002 - the same in every box
         """Return the sum of the largest leaf of each tree, in absolute terms, for each score."""
-        n = self.nodes
-        leaf = (n.feature < 0)[:, None]
-        largest = np.maximum.reduceat(np.where(leaf, np.abs(n.value), 0.0), n.roots, axis=0)
+        largest = np.maximum.reduceat(np.abs(self.nodes.value[self.leaves.node]), self.leaves.first, axis=0)
         return np.asarray(largest.sum(axis=0) + np.abs(self.base))
 
     @cached_property
     def spacing(self) -> float:
-        """The unit of which all leaf values are whole multiples, if there is one: no two scores are nearer; else 0.
-
-        Trees grown to the end vote with 0 or 1, divided by their number; then ties are common, and next to them is nothing.
-        """
-        n = self.nodes
-        values = np.unique(np.abs(np.concatenate([n.value[n.feature < 0].ravel(), self.base])))
-        values = values[values > 0.0]
-        if not values.size:
-            return 0.0
-        for parts in range(1, _MOST_PARTS + 1):
-            counts = values * (parts / values[0])
-            if counts[-1] < _MOST_COUNTS and bool((np.abs(counts - np.round(counts)) <= _WHOLE * counts).all()):
-                return float(values[0] / parts)
-        return 0.0
+        """The unit of which all leaf values are whole multiples, if there is one: no two scores are nearer; else 0."""
+        values = self.nodes.value[self.nodes.feature < 0]
+        return common_unit(np.append(values.ravel(), self.base))
 
     @cached_property
     def resolution(self) -> float:
         """The least absolute score other than 0 that there can be; 0 if it is not known."""
         if self.n_trees > 1:
             return self.spacing
-        n = self.nodes
-        values = np.abs(n.value[n.feature < 0] + self.base)
+        values = np.abs(self.nodes.value[self.nodes.feature < 0] + self.base)
         return float(values[values > 0.0].min(initial=np.inf)) if bool((values > 0.0).any()) else 0.0
 
     def plateau(self, box: Box, u: FloatArray) -> Box:
@@ -388,13 +374,13 @@ class Trees:
             bounded = np.flatnonzero(left & (high[:, j] < last))
             if bounded.size:
                 b = x.literals(j)
-                row, column, key, n = _cumulative(tree[bounded], high[bounded, j], y[bounded], ascending=True)
-                _add(mip, row, column, np.arange(n), b[key], -1.0, 0.0, n)
+                row, column, key, n = cumulative(tree[bounded], high[bounded, j], y[bounded], ascending=True)
+                add_rows(mip, row, column, np.arange(n), b[key], -1.0, 0.0, n)
             bounded = np.flatnonzero(left & (low[:, j] > 0))
             if bounded.size:
                 b = x.literals(j)
-                row, column, key, n = _cumulative(tree[bounded], low[bounded, j], y[bounded], ascending=False)
-                _add(mip, row, column, np.arange(n), b[key - 1], 1.0, 1.0, n)
+                row, column, key, n = cumulative(tree[bounded], low[bounded, j], y[bounded], ascending=False)
+                add_rows(mip, row, column, np.arange(n), b[key - 1], 1.0, 1.0, n)
 
     def _level_rows(self, mip: Mip, x: Variables, y: IntArray, tree: IntArray, levels: BoolArray) -> None:
         for j in sorted(self.features()):
@@ -409,7 +395,7 @@ class Trees:
                 used, row = np.unique(tree[outside], return_inverse=True)
                 n = len(used)
                 column = np.repeat(q.columns, n)
-                _add(mip, row.astype(np.int64), y[outside], np.arange(n), column, 1.0, 1.0, n)
+                add_rows(mip, row.astype(np.int64), y[outside], np.arange(n), column, 1.0, 1.0, n)
 
 
 def _in_order(
@@ -450,43 +436,3 @@ def _in_order(
         )
         done[leaves[held]] = True
     return done
-
-
-def _cumulative(
-    tree: IntArray, key: Positions, y: IntArray, *, ascending: bool
-) -> tuple[IntArray, IntArray, IntArray, int]:
-    """Return entries of one row per (tree, key), each holding every leaf of the tree at or before that key."""
-    sign = 1 if ascending else -1
-    order = np.lexsort((key * sign, tree))
-    tree, key, y = tree[order], key[order].astype(np.int64), y[order]
-    new_tree = np.concatenate([[True], tree[1:] != tree[:-1]])
-    new_row = new_tree | np.concatenate([[True], key[1:] != key[:-1]])
-    own = np.cumsum(new_row) - 1
-    n = int(own[-1]) + 1
-    tree_of_row = tree[new_row]
-    last_row = np.searchsorted(tree_of_row, tree, side="right") - 1
-    repeats = last_row - own + 1
-    ends = np.cumsum(repeats)
-    row = np.arange(ends[-1]) - np.repeat(ends - repeats, repeats) + np.repeat(own, repeats)
-    return row.astype(np.int64), np.repeat(y, repeats), key[new_row], n
-
-
-def _add(
-    mip: Mip,
-    row: IntArray,
-    column: IntArray,
-    literal_row: IntArray,
-    literal: IntArray,
-    weight: float,
-    upper: float,
-    n: int,
-) -> None:
-    """Add rows ``sum y + weight * literal <= upper``."""
-    mip.rows(
-        np.concatenate([row, literal_row.astype(np.int64)]),
-        np.concatenate([column, literal]),
-        np.concatenate([np.ones(len(row)), np.full(len(literal), weight)]),
-        -np.inf,
-        upper,
-        n,
-    )

@@ -20,7 +20,7 @@ from ifonly.mip import Affine, FloatArray, MipArrays, Square
 from ifonly.scaling import Balanced, balance, row_near_one
 from ifonly.solvers import Backend, Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.linear import solve_linear
-from ifonly.solvers.trusted import repaired, solve_trusted, with_fixed_integers, without_assignment
+from ifonly.solvers.trusted import RESOLUTION, repaired, solve_trusted, with_fixed_integers, without_assignment
 
 __all__ = ["relaxation", "solve"]
 
@@ -194,7 +194,7 @@ class _Loop:
         return solve_linear(relaxed, limits, exact=True)
 
     def _gap(self) -> float:
-        return self.limits.gap * abs(self.value)
+        return max(self.limits.gap * abs(self.value), RESOLUTION)
 
     def _exhausted(self, relaxed: MipArrays) -> Solution:
         """Nothing is left below the cut-off: what was found within it is optimal, what lies above does not count."""
@@ -230,7 +230,7 @@ class _Loop:
         n = self.program.n_columns
         value = np.inf
         for _ in range(_MOST_ROUNDS):
-            exact = repaired(relaxed, values, self._left()).point
+            exact = self._exact(relaxed, values)
             if exact is None:
                 break
             values = exact
@@ -243,6 +243,13 @@ class _Loop:
             if not cuts or closed or self._left().seconds <= 0:
                 break
         return relaxed
+
+    def _exact(self, relaxed: MipArrays, values: FloatArray) -> FloatArray | None:
+        """Return the best point with the integers of `values`; a backend with blocks has columns that only it knows."""
+        if Capability.PROVES not in self.backend.capabilities:
+            return repaired(relaxed, values, self._left()).point
+        rest = with_fixed_integers(relaxed, np.round(values))
+        return self.backend.solve(rest, replace(self._left(), cutoff=np.inf)).values
 
     def _keep(self, values: FloatArray, value: float) -> None:
         if value < self.value:

@@ -18,10 +18,11 @@ from ifonly.mip import FloatArray, IntArray, MipArrays
 from ifonly.solvers import Backend, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.linear import solve_linear
 
-__all__ = ["Repair", "repaired", "solve_trusted", "with_fixed_integers", "without_assignment"]
+__all__ = ["RESOLUTION", "Repair", "repaired", "solve_trusted", "with_fixed_integers", "without_assignment"]
 
 _ROUNDS = 40
 _EXACT = 1e-9  # a point that keeps its rows to this is used as it is
+RESOLUTION = 1e-6  # of a scaled objective, whose size is about 1,000: what branch and bound does not tell apart
 _INSIDE = 2e-9  # by which a repaired point stays within its inequalities, more than the linear program can be off
 
 
@@ -128,7 +129,7 @@ class _Trial:
         """Return what a point must stay below to be better than the best known by more than the gap."""
         if self.best is None:
             return self.limits.cutoff
-        return self.value - 0.5 * self.limits.gap * abs(self.value)
+        return self.value - max(0.5 * self.limits.gap * abs(self.value), RESOLUTION)
 
     def _take(self, answer: Solution, left: Limits) -> Repair:
         """Repair the points of an answer and keep the best; return what became of its own best point."""

@@ -409,7 +409,6 @@ def test_what_cannot_be_read_is_refused_by_name():
     refuse(kbins.fit(X, positive), X, "KBinsDiscretizer", "PowerTransformer")
     power = TransformedTargetRegressor(ridge(), transformer=PowerTransformer())
     refuse(VotingRegressor([("p", power), ("l", ridge())]).fit(X, positive), X, "'p'", "unknown curvature")
-    refuse(binned("onehot-dense", DecisionTreeClassifier(random_state=0)).fit(X, two), X, "KBinsDiscretizer", "ordinal")
     mixed = make_pipeline(FunctionTransformer(), VotingClassifier([("s", svc())], voting="hard")).fit(X, two)
     assert open_model(mixed, X, None)[1].read.rule == "argmax"
 
