@@ -27,7 +27,7 @@ __all__ = ["relaxation", "solve"]
 _MOST_ROUNDS = 200
 _RESCALINGS = 6
 _SMALLER = 0.5  # of the width of a column that makes another scaling worth while
-_CONVEX_TOLERANCE = 1e-9
+_CONVEX_TOLERANCE = 1e-8  # of a convex row, a little more than its tangents can be off
 _LEAST_CUT = 1e-9  # of the height of a square, which is 1 at most: finer cuts would be found again and again
 
 
