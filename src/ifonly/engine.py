@@ -421,6 +421,9 @@ def run(problem: Problem, backend: Backend, limits: Limits, on_event: OnEvent | 
             f"{backend.label} stopped without an answer and without a proof on a program of {program.n_columns} columns "
             f"and {program.n_rows} rows. Try another solver=, or write the program with explainer.problem(row) and report it."
         )
+    if answer.status is Status.OPTIMAL and answer.objective - answer.bound > limits.gap * abs(answer.objective):
+        # Beside what the box allows, the answer is too cheap for the solver to tell its digits: a smaller box will.
+        answer = replace(answer, status=Status.FEASIBLE)
     u = None if answer.values is None else problem.point(answer.values)
     pool = tuple(problem.point(values) for _, values in reversed(answer.pool))
     return Found(answer.status, u, answer.bound, pool, answer.interrupted, answer.solver or backend.label)

@@ -41,7 +41,8 @@ def solve(
     deadline = time.perf_counter() + limits.seconds
     answer = _solve_balanced(program, backend, limits, on_incumbent)
     for _ in range(_RESCALINGS):
-        if answer.status is not Status.FEASIBLE or answer.interrupted or not program.squares:
+        open_ = answer.values is not None and answer.objective - answer.bound > limits.gap * abs(answer.objective)
+        if not open_ or answer.interrupted or not program.squares:
             break
         smaller = _cheaper_than(program, answer.objective)
         if smaller is None:
