@@ -45,7 +45,7 @@ def test_a_huge_column_does_not_decide_what_counts_as_enough() -> None:
     row = {"x1": float(X.x1.iloc[0]), "x2": 3.0}
     wanted = model.predict(pd.DataFrame([row]))[0] + 2
     answer = Explainer(model, X).explain(row, want=Target(at_least=wanted), criteria=[Actionability(frozen=["x1"])])
-    assert answer.frame().x2[0] == pytest.approx(5.0, abs=1e-5)
+    assert answer.frame().x2[0] == pytest.approx(5.0, abs=1e-4)  # 1e9 is known to 1e-7
     assert answer[0].certificate.proven
 
 

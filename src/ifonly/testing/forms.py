@@ -17,7 +17,7 @@ from ifonly.variables import Cells, Variables
 
 __all__ = ["check_form"]
 
-_LIMITS = Limits(seconds=20.0, gap=1e-9)
+_LIMITS = Limits(seconds=20.0)
 _NEAR = 0.15  # how far from a row its small box reaches, as a share of each range
 
 
@@ -246,8 +246,9 @@ class _Check:
         ends = []
         for sign in (1.0, -1.0):
             answer = self._solve(mip, score * sign)
+            close = answer.objective - answer.bound <= TOLERANCE * max(1.0, abs(answer.objective))
             require(
-                answer.status is Status.OPTIMAL,
+                answer.status is Status.OPTIMAL or (answer.values is not None and close),
                 f"pinned to {self._row(u)}, the program ends as {answer.status.value}: it should allow every row",
             )
             ends.append(sign * answer.objective)
