@@ -102,11 +102,11 @@ def test_a_native_file_is_opened_read_and_explained(write, name, kind, tmp_path)
 def test_a_file_that_is_none_of_these_and_one_that_is_damaged(tmp_path):
     data = tmp_path / "data.csv"
     NUMBERS.to_csv(data, index=False)
-    catboost, lightgbm = (importlib.util.find_spec(name) is not None for name in ("catboost", "lightgbm"))
+    catboost = importlib.util.find_spec("catboost") is not None
     for name, said in (
         ("model.h5", "nor one of XGBoost"),
         ("model.cbm", "cannot be opened" if catboost else "needs the package catboost"),
-        ("model.txt", "no model file" if lightgbm else "lightgbm"),
+        ("model.txt", "no model file"),
     ):
         path = tmp_path / name
         path.write_bytes(b"CBM1 and then nothing" if name.endswith("cbm") else b"nothing of the kind")
