@@ -25,6 +25,7 @@ from ifonly.solvers.trusted import RESOLUTION, repaired, solve_trusted, with_fix
 __all__ = ["relaxation", "solve"]
 
 _MOST_ROUNDS = 200
+_LIFT = 2.0**6  # of the entries of tangents: a solver keeps a row to 1e-6, and a square is wanted to less
 _RESCALINGS = 6
 _SMALLER = 0.5  # of the width of a column that makes another scaling worth while
 _CONVEX_TOLERANCE = 1e-8  # of a convex row, a little more than its tangents can be off
@@ -147,6 +148,7 @@ class _Loop:
 
     def _alternate(self) -> Solution:
         whole = np.flatnonzero(self.program.integer)
+        seen: FloatArray | None = None
         relaxed = _with_epigraphs(self.program)
         relaxed = _add_rows(relaxed, self._opening_tangents(relaxed))
         for _ in range(_MOST_ROUNDS):
@@ -162,11 +164,13 @@ class _Loop:
             if answer.values is None:
                 return self._stopped(answer)
             rows, known = relaxed.n_rows, self.value
+            stuck = seen is not None and np.allclose(answer.values, seen, rtol=1e-12, atol=1e-13)
+            seen = answer.values if len(answer.values) == relaxed.n_columns else None
             relaxed = self._settle(relaxed, answer.values)
-            if relaxed.n_rows == rows and self.value >= known:  # only the tolerances make it look better
+            if (relaxed.n_rows == rows or stuck) and self.value >= known:  # only the tolerances make it look better
                 if not self._is_beaten(relaxed, answer.values):
                     return self._stopped(answer)
-                relaxed = without_assignment(relaxed, answer.values, whole)
+                relaxed, seen = without_assignment(relaxed, answer.values, whole), None
             if answer.status is not Status.OPTIMAL:
                 return self._stopped(answer)
         return self._stopped(Solution(Status.OUT_OF_TIME))
@@ -229,12 +233,12 @@ class _Loop:
     def _settle(self, relaxed: MipArrays, values: FloatArray) -> MipArrays:
         """Fix the integers and solve the continuous rest to its optimum; return the relaxation with its tangents."""
         n = self.program.n_columns
-        value = np.inf
+        value, last = np.inf, None
         for _ in range(_MOST_ROUNDS):
             exact = self._exact(relaxed, values)
-            if exact is None:
-                break
-            values = exact
+            if exact is None or (last is not None and np.allclose(exact, last, rtol=1e-12, atol=1e-13)):
+                break  # tangents that no longer move the point are below what a linear program can see
+            values = last = exact
             cuts, worst = self._violated(values[:n], values[n : n + len(self.program.squares)])
             if worst <= _CONVEX_TOLERANCE:
                 value = min(value, self.program.objective(values[:n]))
@@ -316,7 +320,8 @@ def _add_rows(program: MipArrays, rows: Sequence[tuple[Affine, float]]) -> MipAr
     """Return the program with rows ``expression <= limit`` added."""
     if not rows:
         return program
-    rows = [row_near_one(program, r, limit) for r, limit in rows]
+    near_one = (row_near_one(program, r, limit) for r, limit in rows)
+    rows = [(r * _LIFT, limit * _LIFT) for r, limit in near_one]
     sizes = [r.columns.size for r, _ in rows]
     block = sparse.csr_matrix(
         (
