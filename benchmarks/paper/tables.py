@@ -53,8 +53,10 @@ def combined(cells: pd.DataFrame, n: int) -> pd.DataFrame:
     theirs = theirs[[pair in shown for pair in zip(theirs["data"], theirs["model"], strict=True)]]
     both = pd.concat([ours, theirs], ignore_index=True)
     order = {name: k for k, name in enumerate(ONE if n == 1 else THREE)}
-    rank = both["data"].map(list(SETS).index) * 1e6 + both["model"].map(list(MODELS).index) * 1e4
-    rank += (both["source"] == "paper") * 1e3 + both["method"].map(lambda m: order.get(m, 0))
+    # Of an empty table a map keeps the dtype of text.
+    rank = both["data"].map(list(SETS).index).astype(float) * 1e6
+    rank += both["model"].map(list(MODELS).index).astype(float) * 1e4
+    rank += (both["source"] == "paper") * 1e3 + both["method"].map(lambda m: order.get(m, 0)).astype(float)
     return both.loc[rank.sort_values(kind="stable").index].reset_index(drop=True)
 
 
