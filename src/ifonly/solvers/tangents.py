@@ -164,7 +164,8 @@ class _Loop:
             if answer.values is None:
                 return self._stopped(answer)
             rows, known = relaxed.n_rows, self.value
-            stuck = seen is not None and np.allclose(answer.values, seen, rtol=1e-12, atol=1e-13)
+            again = seen is not None and np.allclose(answer.values, seen, rtol=1e-12, atol=1e-13)
+            stuck = again and self.best is not None
             seen = answer.values if len(answer.values) == relaxed.n_columns else None
             relaxed = self._settle(relaxed, answer.values)
             if (relaxed.n_rows == rows or stuck) and self.value >= known:  # only the tolerances make it look better
