@@ -21,6 +21,7 @@ from ifonly.solvers.linear import solve_linear
 __all__ = ["RESOLUTION", "Repair", "repaired", "solve_trusted", "with_fixed_integers", "without_assignment"]
 
 _ROUNDS = 40
+_REPAIR_SECONDS, _REPAIR_SHARE = 0.05, 0.2
 _EXACT = 1e-9  # a point that keeps its rows to this is used as it is
 RESOLUTION = 1e-6  # of a scaled objective, whose size is about 1,000: what branch and bound does not tell apart
 _INSIDE = 2e-9  # by which a repaired point stays within its inequalities, more than the linear program can be off
@@ -99,7 +100,8 @@ class _Trial:
 
     def run(self) -> Solution:
         """Return the best point and what two settings say about it."""
-        deadline = time.perf_counter() + self.limits.seconds
+        # what is kept back is for the repair of a point that comes at the last moment
+        deadline = time.perf_counter() + self.limits.seconds - min(_REPAIR_SECONDS, _REPAIR_SHARE * self.limits.seconds)
         whole = np.flatnonzero(self.program.integer)
         second, bound = False, np.inf
         for _ in range(_ROUNDS):
