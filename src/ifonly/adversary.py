@@ -22,10 +22,10 @@ from ifonly.engine import Found
 from ifonly.mip import Affine, Convex, FloatArray, Mip
 from ifonly.nogo import far_shift, no_go
 from ifonly.problem import Statement
-from ifonly.schema import Numeric
+from ifonly.schema import Numeric, Schema
 from ifonly.solvers import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
-from ifonly.variables import Variables
+from ifonly.variables import Variables, grid_floor
 
 __all__ = ["Attack", "Solve", "attack", "withstand", "withstands"]
 
@@ -75,7 +75,7 @@ def attack(demand: Stays, u: FloatArray, backend: Backend, limits: Limits, deadl
 
 def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: Limits, deadline: Deadline) -> Attack:
     """Minimise one gap over the ball; a point that only a loose form admits makes the form finer there."""
-    form = demand.form
+    form, on_grids = demand.form, False
     for _ in range(_REFINEMENTS):
         if deadline.passed:
             break
@@ -84,6 +84,8 @@ def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: 
         mip.minimise(demand.goal.gaps(form.embed(mip, x), 0.0)[k])
         fine = _round(mip, x, demand, u) if demand.norm == "l2" else {}
         program = mip.arrays()
+        if on_grids:
+            fine = {}
         for value in fine.values():
             program.integer[value.columns] = False
         own = replace(limits, cutoff=demand.enough, gap=_GAP).within(deadline.left())
@@ -94,10 +96,13 @@ def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: 
             return Attack(False)
         y = x.point(answer.values)
         for j, value in fine.items():
-            y[x.schema.starts[j]] = value.value(answer.values)
+            y[x.schema.starts[j]] = _towards(x.schema, j, value.value(answer.values), u)
         least = float(lead(demand.goal, demand.goal.read.form(y[None, :]))[0])
         if least < demand.enough:
             return Attack(False, y, least)
+        if fine:  # only a point between the grids flips: look on the grids
+            on_grids = True
+            continue
         finer = form.refined(y)
         if finer is None:
             return Attack(answer.status is Status.OPTIMAL)
@@ -105,11 +110,21 @@ def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: 
     return Attack(False)
 
 
+def _towards(schema: Schema, j: int, value: float, u: FloatArray) -> float:
+    """Return the value of feature `j`'s grid next to `value` on the side of `u`, where the ball is no smaller."""
+    feature, hat = schema.features[j], float(u[schema.starts[j]])
+    assert isinstance(feature, Numeric)
+    if value < hat:
+        return feature.snap(hat - float(grid_floor(feature, np.array([hat - value]))[0]))
+    return feature.snap(hat + float(grid_floor(feature, np.array([value - hat]))[0]))
+
+
 def _round(mip: Mip, x: Variables, demand: Stays, u: FloatArray) -> dict[int, Affine]:
     """Demand ``sum_j ((y_j - u_j) / reach_j)^2 <= 1``: a number per cell where there is no raw value, else tangents.
 
     The first tangent stands where the lead falls most steeply, which is exact as far as the form is linear. Returns the
-    raw values whose grid is so fine that it only gets in the way: without it the ball is a little larger.
+    raw values whose grid is so fine that it only gets in the way: without it the ball is a little larger, so that a proof of
+    safety holds, and a point that flips is put back on its grid.
     """
     squares, inner, steep = [Affine()], [], []
     slopes = _slopes(demand, u)

@@ -40,13 +40,21 @@ def far_shift(demand: Stays, query: Query, costs: Costs, u: FloatArray, y: Float
     low, high = _same_cells(demand, u, y, off)
     wide = demand.widened()
     if demand.norm == "l2":
-        far = _stretched(demand, _Prices(demand, query, costs, u), off, low, high)
+        far = _on_grids(demand, _stretched(demand, _Prices(demand, query, costs, u), off, low, high))
         return np.where(far == 0.0, 0.0, far + np.sign(far) * (wide - demand.reach))
     back = np.sign(np.nan_to_num(query.factual[starts] - u[starts]))
     below, above = low <= -demand.reach, high >= demand.reach
     far = np.where(below & above, back * wide, np.where(below, -wide, np.where(above, wide, 0.5 * (low + high))))
     far = np.where(np.abs(far) >= demand.reach * (1.0 - _AT_EDGE), np.sign(far) * wide, far)
-    return _to_corners(demand, u, far, wide)
+    return _to_corners(demand, u, _on_grids(demand, far), wide)
+
+
+def _on_grids(demand: Stays, shift: FloatArray) -> FloatArray:
+    """Return a shift in whole steps of the grids: anything else leads to values that no one can have."""
+    features = demand.limits.schema.features
+    return np.array(
+        [f.snap(float(s)) if isinstance(f, Numeric) and s else s for f, s in zip(features, shift, strict=True)]
+    )
 
 
 def _same_cells(demand: Stays, u: FloatArray, y: FloatArray, off: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -16,21 +16,41 @@ import numpy as np
 from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray
 from ifonly.schema import Numeric
-from ifonly.variables import Cells, Variables
+from ifonly.variables import Cells, Variables, grid_floor
 
-__all__ = ["Shifted", "moved"]
+__all__ = ["Shifted", "moved", "moved_cuts"]
+
+
+def moved_cuts(feature: Numeric, cuts: FloatArray, shift: float) -> FloatArray:
+    """Return the thresholds on `x` that say ``x + shift <= cut``.
+
+    On a decimal grid they are values of the grid themselves: 0.1 + 0.2 is stored as 0.3 there, and is at most a cut of 0.3,
+    while ``0.3 - 0.2`` in floating point is a little less than 0.1.
+    """
+    if not _keeps_grid(feature, shift):
+        return cuts - shift
+    return np.array([feature.snap(float(v)) for v in grid_floor(feature, cuts) - shift])
+
+
+def _keeps_grid(feature: Numeric, shift: float) -> bool:
+    return feature.step is not None and shift != 0.0 and feature.snap(float(shift)) == shift
 
 
 def moved(limits: Box, U: FloatArray, shift: FloatArray) -> FloatArray:
     """Return canonical rows with a shift per feature added, within the limits and free of the dust of grids."""
     out = U.copy()
-    for j in np.flatnonzero(shift):
-        feature, at = limits.schema.features[j], limits.schema.starts[j]
-        assert isinstance(feature, Numeric)
-        values = np.clip(out[:, at] + shift[j], limits.lower[j], limits.upper[j])
-        on_grid = feature.step is not None and feature.snap(float(shift[j])) == shift[j]
-        out[:, at] = [feature.snap(float(v)) for v in values] if on_grid else values
+    for j in map(int, np.flatnonzero(shift)):
+        at = limits.schema.starts[j]
+        out[:, at] = _moved_values(limits, j, out[:, at], float(shift[j]))
     return out
+
+
+def _moved_values(limits: Box, j: int, values: FloatArray, shift: float) -> FloatArray:
+    """Return values of feature `j` with a shift added, within the limits."""
+    feature = limits.schema.features[j]
+    assert isinstance(feature, Numeric)
+    there = np.clip(values + shift, limits.lower[j], limits.upper[j])
+    return np.array([feature.snap(float(v)) for v in there]) if _keeps_grid(feature, shift) else there
 
 
 class Shifted(Variables):
@@ -47,12 +67,11 @@ class Shifted(Variables):
     def __init__(self, base: Variables, shift: FloatArray) -> None:
         limits = Box.of(base.schema, base.factual)
         box = base.box.copy()
-        for j in np.flatnonzero(shift):
-            box.lower[j], box.upper[j] = (
-                np.clip(end + shift[j], limits.lower[j], limits.upper[j]) for end in (box.lower[j], box.upper[j])
-            )
+        for j in map(int, np.flatnonzero(shift)):
+            ends = np.array([box.lower[j], box.upper[j]])
+            box.lower[j], box.upper[j] = _moved_values(limits, j, ends, float(shift[j]))
         super().__init__(base.mip, box, base.factual, base._cuts, base._raw_features)
-        self.base, self.shift = base, shift
+        self.base, self.shift, self._limits = base, shift, limits
         self._levels = base._levels
 
     def cells(self, j: int) -> Cells:
@@ -60,8 +79,11 @@ class Shifted(Variables):
         cells, s = self.base.cells(j), float(self.shift[j])
         if s == 0.0:
             return cells
-        low, high = (np.clip(end + s, self.box.lower[j], self.box.upper[j]) for end in (cells.low, cells.high))
-        return Cells(cells.cuts + s, low, high)
+        low, high = (
+            np.clip(_moved_values(self._limits, j, end, s), self.box.lower[j], self.box.upper[j])
+            for end in (cells.low, cells.high)
+        )
+        return Cells(moved_cuts(self._numeric(j), cells.cuts, -s), low, high)
 
     def literals(self, j: int) -> IntArray:
         """Return the base's literals: ``b[k] = 1`` iff ``x + s <= cuts[k] + s``."""
@@ -69,9 +91,14 @@ class Shifted(Variables):
 
     def literal_index(self, j: int, cuts: FloatArray) -> IntArray:
         """Return which literal says ``clip(x + s) <= cut``: -1 when never, the number of cuts when always."""
-        k = self.base.literal_index(j, cuts - self.shift[j])
+        k = self.base.literal_index(j, moved_cuts(self._numeric(j), cuts, float(self.shift[j])))
         k = np.where(cuts >= self.box.upper[j], self.base.cells(j).cuts.size, k)
         return np.where(cuts < self.box.lower[j], -1, k)
+
+    def _numeric(self, j: int) -> Numeric:
+        feature = self.schema.features[j]
+        assert isinstance(feature, Numeric)
+        return feature
 
     def is_raw(self, j: int) -> bool:
         """Whether the raw value of numeric feature `j` takes part in the problem."""

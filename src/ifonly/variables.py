@@ -19,7 +19,7 @@ from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.schema import Numeric, Schema
 
-__all__ = ["Cells", "Variables"]
+__all__ = ["Cells", "Variables", "grid_floor"]
 
 _MOST_STEPS = 1e6  # beyond, integrality is below what solvers can tell apart
 
@@ -47,12 +47,8 @@ class Cells:
             if not some.all():
                 low, high = low[some], high[some]
             return cls(high[:-1], low, high)
-        # b / 10^p is the float nearest to the decimal number, as a value on the grid is stored; b * step may be off by one,
-        # unless the step is a whole number itself.
         precision = feature.precision or 0
-        below = np.floor(inside * 10.0**precision if precision > 0 else inside / 10.0**-precision)
-        too_low, too_high = _on_grid(below + 1, precision) <= inside, _on_grid(below, precision) > inside
-        below = np.unique(below + too_low.astype(float) - too_high.astype(float))
+        below = np.unique(_steps_below(inside, precision))
         high = np.concatenate([_on_grid(below, precision), [upper]])
         low = np.concatenate([[lower], _on_grid(below + 1, precision)])
         return cls(high[:-1], low, high)
@@ -64,6 +60,23 @@ class Cells:
     def nearest(self, value: float) -> FloatArray:
         """Return, per cell, its admissible point nearest to `value`."""
         return np.asarray(np.clip(value, self.low, self.high))
+
+
+def grid_floor(feature: Numeric, values: FloatArray) -> FloatArray:
+    """Return the greatest value of a feature's grid at or below each value."""
+    precision = feature.precision or 0
+    return _on_grid(_steps_below(values, precision), precision)
+
+
+def _steps_below(values: FloatArray, precision: int) -> FloatArray:
+    """Return the number of whole steps from 0 to the greatest grid value at or below each value.
+
+    b / 10^p is the float nearest to the decimal number, as a value on the grid is stored; b * step may be off by one, unless
+    the step is a whole number itself.
+    """
+    below = np.floor(values * 10.0**precision if precision > 0 else values / 10.0**-precision)
+    too_low, too_high = _on_grid(below + 1, precision) <= values, _on_grid(below, precision) > values
+    return np.asarray(below + too_low.astype(float) - too_high.astype(float))
 
 
 def _on_grid(counts: FloatArray, precision: int) -> FloatArray:

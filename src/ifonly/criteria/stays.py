@@ -18,7 +18,7 @@ from ifonly.deadline import Deadline
 from ifonly.mip import Affine, FloatArray
 from ifonly.models import Form
 from ifonly.schema import Numeric, Schema
-from ifonly.shifted import Shifted, moved
+from ifonly.shifted import Shifted, moved, moved_cuts
 from ifonly.variables import Cells
 
 if TYPE_CHECKING:
@@ -153,8 +153,11 @@ class Stays(Demand):
     # -- the optimiser's side -----------------------------------------------------------------------------------
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:
         """Return the thresholds of the form, moved against each shift."""
-        own = self.form.cuts()
-        parts = {j: [c - s[j] for s in self.shifts] for j, c in own.items()}
+        parts: dict[int, list[FloatArray]] = {}
+        for j, cuts in self.form.cuts().items():
+            feature = query.schema.features[j]
+            assert isinstance(feature, Numeric)
+            parts[j] = [moved_cuts(feature, cuts, float(s[j])) for s in self.shifts]
         for box in self.nogo:
             for j in self._bounded(query, box):
                 parts.setdefault(j, []).append(np.array([np.nextafter(box.lower[j], -np.inf), box.upper[j]]))
