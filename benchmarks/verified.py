@@ -119,7 +119,7 @@ def _catboost(task: Task) -> Any:
 def _torch(task: Task) -> Any:
     import torch
 
-    from ifonly.adapters import TorchClassifier, TorchRegressor
+    from ifonly.adapters.torch import TorchClassifier, TorchRegressor
 
     torch.manual_seed(0)
     prepare = _encoded("passthrough", scale=True).fit(task.frame)
@@ -146,7 +146,7 @@ def _torch(task: Task) -> Any:
 def _onnx(task: Task) -> Any:
     from skl2onnx import to_onnx
 
-    from ifonly.adapters import OnnxClassifier, OnnxRegressor
+    from ifonly.adapters.onnx import OnnxClassifier, OnnxRegressor
 
     prepare = _encoded("passthrough", scale=True).fit(task.frame)
     Z = np.asarray(prepare.transform(task.frame), dtype=np.float32)

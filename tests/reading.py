@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ifonly.models import Read, read_estimator
-from ifonly.models.source import Source
-from ifonly.schema import Numeric, Schema
+from ifonly.data.schema import Numeric, Schema
+from ifonly.models.read import Read
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import read_estimator
 
 
 def read(estimator: Any, frame: pd.DataFrame, **options: Any) -> tuple[Read, Schema]:

@@ -34,7 +34,7 @@ from ifonly import (
     Target,
     UnsupportedModel,
 )
-from ifonly.solvers import available_solvers
+from ifonly.solvers.registry import available_solvers
 
 NOW = questions.FACTUAL
 

@@ -58,20 +58,20 @@ from ifonly import (
     SolverFailed,
     Sparsity,
     Target,
-    blame,
-    engine,
 )
-from ifonly.adversary import attack
-from ifonly.affordable import affordable, expected_entries
-from ifonly.blame import explain_infeasibility
-from ifonly.criteria.stays import Stays
+from ifonly.criteria.manifold.hull import Ball, Costing, Hull, Slice
+from ifonly.criteria.robustness.adversary import attack
+from ifonly.criteria.robustness.keeps_lead import Stays
+from ifonly.criteria.robustness.ranges import safe_ranges
 from ifonly.deadline import Deadline
-from ifonly.hull import Ball, Costing, Hull, Slice
-from ifonly.models import Model
-from ifonly.problem import build
-from ifonly.ranges import safe_ranges
-from ifonly.several import answers
-from ifonly.solvers import Capability, Limits, Solution, Status
+from ifonly.models.read import Model
+from ifonly.question.problem import build
+from ifonly.search import blame
+from ifonly.search import boxes as engine
+from ifonly.search.affordable import affordable, expected_entries
+from ifonly.search.blame import explain_infeasibility
+from ifonly.search.several import answers
+from ifonly.solvers.backend import Capability, Limits, Solution, Status
 from ifonly.solvers.highs import BACKEND as HIGHS
 
 LIMITS = (0.05, 0.5, 2.0)

@@ -31,7 +31,8 @@ from ifonly import (
     Target,
 )
 from ifonly.events import Built, Event, Finished, Incumbent
-from ifonly.solvers import Limits, find_solver
+from ifonly.solvers.backend import Limits
+from ifonly.solvers.registry import find_solver
 
 NOW = questions.FACTUAL
 

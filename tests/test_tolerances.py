@@ -14,8 +14,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import questions
 from ifonly import Explainer, NotProvenOptimal, Proximity
-from ifonly.result import Certificate, worst_status
-from ifonly.serial import explanation_from_dict, explanation_to_dict
+from ifonly.result.serial import explanation_from_dict, explanation_to_dict
+from ifonly.result.values import Certificate, worst_status
 from ifonly.tolerances import LEAST_COST, OPTIMALITY, allowed_gap, closing_gap, relative_gap
 from worlds import World
 

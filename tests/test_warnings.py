@@ -13,7 +13,7 @@ import pytest
 
 import questions
 from ifonly import Actionability, Explainer, FactualViolatesDemand, NotProvenOptimal, OutsideTrainingRange, errors
-from ifonly.result import Certificate
+from ifonly.result.values import Certificate
 
 NOW = questions.FACTUAL
 BROKEN = [Actionability(ranges={"debts": (0, 2)})]  # the factual has 4

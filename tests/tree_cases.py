@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ifonly.fitted import open_model
-from ifonly.models import Model
-from ifonly.schema import Numeric, Schema
+from ifonly.data.schema import Numeric, Schema
+from ifonly.models.opening import open_model
+from ifonly.models.read import Model
 
 Thresholds = Mapping[int, np.ndarray]
 

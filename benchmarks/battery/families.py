@@ -247,7 +247,7 @@ def _as_torch(net: Any, transform: Any, k: int) -> Any:
     """Return a fitted network of scikit-learn as a module of PyTorch, in single precision."""
     import torch
 
-    from ifonly.adapters import TorchClassifier, TorchRegressor
+    from ifonly.adapters.torch import TorchClassifier, TorchRegressor
 
     layers: list[Any] = []
     for weights, bias in zip(net.coefs_, net.intercepts_, strict=True):
@@ -267,7 +267,7 @@ def _as_onnx(estimator: Any, transform: Any, k: int) -> Any:
     from skl2onnx import convert_sklearn
     from skl2onnx.common.data_types import FloatTensorType
 
-    from ifonly.adapters import OnnxClassifier, OnnxRegressor
+    from ifonly.adapters.onnx import OnnxClassifier, OnnxRegressor
 
     options = {id(estimator): {"zipmap": False}} if k else {}
     inputs = [("x", FloatTensorType([None, estimator.n_features_in_]))]

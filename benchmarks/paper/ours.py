@@ -24,8 +24,8 @@ from typing import Any
 from benchmarks.paper.models import Fitted
 from benchmarks.paper.replies import Reply
 from ifonly import Actionability, Diversity, Explainer, Manifold, Proximity, Sparsity
-from ifonly.criteria import Criterion
 from ifonly.errors import IfOnlyError, IfOnlyWarning, NoCounterfactual
+from ifonly.question.criterion import Criterion
 
 __all__ = ["APART", "OBJECTIVES", "PRICE", "Ours", "criteria"]
 

@@ -18,8 +18,8 @@ import pandas as pd
 from benchmarks.peers.encoding import Encoding, FloatArray
 from benchmarks.speed.problems import encode
 from ifonly import datasets
+from ifonly.data.schema import Numeric
 from ifonly.datasets import Dataset
-from ifonly.schema import Numeric
 
 __all__ = ["FACTUALS", "SETS", "Data", "codes_of", "factual_positions", "load"]
 

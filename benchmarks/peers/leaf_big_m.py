@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.peers.encoding import Encoding, FloatArray
-from ifonly.mip import Affine, IntArray, Mip, MipArrays
+from ifonly.arrays import IntArray
+from ifonly.program.mip import Affine, Mip, MipArrays
 
 __all__ = ["LeafBigM", "Solved"]
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from benchmarks.speed.problems import Kind, Problem, Table, forest, german, network, prepare
 from benchmarks.speed.run import Settings, explain_rows
-from ifonly.schema import Schema
+from ifonly.data.schema import Schema
 
 __all__ = ["CURVES", "Curve", "grow"]
 

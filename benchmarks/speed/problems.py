@@ -14,7 +14,7 @@ import pandas as pd
 
 from benchmarks.peers.encoding import Encoding, Field, FloatArray
 from ifonly import datasets
-from ifonly.schema import Integer, Numeric, Schema
+from ifonly.data.schema import Integer, Numeric, Schema
 
 __all__ = ["PROBLEMS", "QUICK", "Case", "Kind", "Problem", "Table", "breast_cancer", "german", "prepare"]
 

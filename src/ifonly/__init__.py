@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import logging
 
-from ifonly.criteria.actionability import Actionability, Implies, LinearRow
-from ifonly.criteria.causality import Causality, Cause
-from ifonly.criteria.diversity import Diversity
-from ifonly.criteria.manifold import Manifold
+from ifonly.criteria.actionability.criterion import Actionability, Implies, LinearRow
+from ifonly.criteria.causality.criterion import Causality, Cause
+from ifonly.criteria.diversity.criterion import Diversity
+from ifonly.criteria.manifold.criterion import Manifold
 from ifonly.criteria.proximity import Proximity
-from ifonly.criteria.robustness import Robustness
+from ifonly.criteria.robustness.criterion import Robustness
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Target
+from ifonly.data.schema import Schema
 from ifonly.errors import (
     BatchFailed,
     CriterionError,
@@ -37,8 +38,7 @@ from ifonly.errors import (
     UnsupportedModel,
 )
 from ifonly.explain import Explainer
-from ifonly.result import Certificate, Change, Counterfactual, Explanation, Explanations
-from ifonly.schema import Schema
+from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Explanations
 from ifonly.version import __version__
 
 __all__ = [

@@ -18,9 +18,9 @@ from ifonly.datasets import german_credit
 from ifonly.errors import IfOnlyWarning, NoCounterfactual
 from ifonly.events import Built, Event, Incumbent
 from ifonly.explain import Explainer
-from ifonly.mip import MipArrays
-from ifonly.result import Status
-from ifonly.solvers import Backend, IncumbentHook, Limits, Solution
+from ifonly.program.mip import MipArrays
+from ifonly.result.values import Status
+from ifonly.solvers.backend import Backend, IncumbentHook, Limits, Solution
 
 __all__ = ["MODELS", "Benchmark", "ModelName", "Timing", "benchmark", "credit_model"]
 

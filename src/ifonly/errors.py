@@ -5,11 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ifonly.criteria import Relaxation
 
 __all__ = [
     "BatchFailed",
@@ -24,6 +21,7 @@ __all__ = [
     "OutOfTime",
     "OutsideTrainingRange",
     "PlanError",
+    "Relaxation",
     "SchemaError",
     "SolverError",
     "SolverFailed",
@@ -66,6 +64,28 @@ class SolverFailed(SolverError):
 
 class NoCounterfactual(IfOnlyError, RuntimeError):
     """There is no answer to return; the subclasses say whether that is proven."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A way out of a contradiction.
+
+    Attributes
+    ----------
+    demand
+        The demand to loosen, in words.
+    change
+        How to loosen it, in words, e.g. "at_most 1 -> 2".
+    amount
+        How far that is, in the demand's own unit.
+    """
+
+    demand: str
+    change: str
+    amount: float
+
+    def __str__(self) -> str:
+        return self.change
 
 
 class Infeasible(NoCounterfactual):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from ifonly.box import Box
-from ifonly.criteria import Criterion, Query
+from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
-from ifonly.criteria.validity import Goal, Target, resolve
+from ifonly.criteria.validity import Target, resolve
+from ifonly.data.schema import Numeric, Schema
 from ifonly.deadline import Deadline
 from ifonly.errors import (
     CriterionError,
@@ -25,17 +25,20 @@ from ifonly.errors import (
     warn,
 )
 from ifonly.events import Finished, OnEvent
-from ifonly.fitted import open_model
-from ifonly.mip import FloatArray
-from ifonly.options import FOREVER, check_count, check_gap, check_seconds, check_workers
-from ifonly.problem import Problem, Statement, build
-from ifonly.question import Question
-from ifonly.result import Explanation, Explanations
-from ifonly.schema import Numeric, Schema
-from ifonly.several import answers as several_answers
-from ifonly.solvers import find_solver
+from ifonly.models.opening import open_model
+from ifonly.program.box import Box
+from ifonly.question.criterion import Criterion
+from ifonly.question.goal import Goal
+from ifonly.question.options import FOREVER, check_count, check_gap, check_seconds, check_workers
+from ifonly.question.problem import Problem, build
+from ifonly.question.query import Query
+from ifonly.question.statement import Statement
+from ifonly.question.training import Training
+from ifonly.result.values import Explanation, Explanations
+from ifonly.search.answering import Question
+from ifonly.search.several import answers as several_answers
+from ifonly.solvers.registry import find_solver
 from ifonly.tolerances import OPTIMALITY
-from ifonly.training import Training
 
 if TYPE_CHECKING:
     from ifonly.batch import Batch
@@ -90,7 +93,7 @@ class Explainer:
         solver: str = "auto",
         random_state: int = 0,
     ) -> None:
-        from ifonly.models.complete import complete  # noqa: PLC0415 - composites are loaded with the readers
+        from ifonly.models.forms.complete import complete  # noqa: PLC0415 - composites are loaded with the readers
 
         self.schema, self.model, self._frame, U = open_model(model, X, schema)
         self._complete = complete(self.model.read.form)
@@ -308,7 +311,7 @@ class Explainer:
             criterion.check_together(query, demands)
         form = self.model.read.form if Box.of(schema, factual).missing.any() else self._complete
         statement = Statement(query, (goal, *demands), merged, form)
-        return Question(self, frame, query, goal, statement)
+        return Question(self.backend, frame, self._frame, query, goal, statement)
 
     def _goal(self, want: Any, factual: FloatArray) -> Goal:
         classes = self.model.read.classes

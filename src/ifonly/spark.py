@@ -15,8 +15,8 @@ from ifonly.batch.asking import Asked, ask_many, question_keys
 from ifonly.batch.parcels import Parcel
 from ifonly.batch.plan import LabelKind
 from ifonly.batch.records import Column, Record, answer_columns, label_kind, records_of
-from ifonly.criteria import Criterion
 from ifonly.errors import SchemaError, did_you_mean
+from ifonly.question.criterion import Criterion
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer

@@ -28,10 +28,10 @@ from ifonly import (
     Sparsity,
     UnsupportedModel,
 )
-from ifonly.criteria.causality import Causality, Cause
-from ifonly.models.bends import SQUARE
-from ifonly.models.curves import Curve
-from ifonly.models.linear import Linear
+from ifonly.criteria.causality.criterion import Causality, Cause
+from ifonly.models.forms.bends import SQUARE
+from ifonly.models.forms.curves import Curve
+from ifonly.models.forms.linear import Linear
 from ifonly.testing import check_criterion
 
 COLOURS = ["blue", "green", "red"]

@@ -21,8 +21,8 @@ from ifonly import (
     Schema,
     Sparsity,
 )
-from ifonly.problem import build
-from ifonly.solvers import Limits
+from ifonly.question.problem import build
+from ifonly.solvers.backend import Limits
 from ifonly.solvers.highs import BACKEND
 from worlds import World, fit
 

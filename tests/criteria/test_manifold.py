@@ -30,7 +30,7 @@ from ifonly import (
     Sparsity,
     Target,
 )
-from ifonly.solvers import pricing
+from ifonly.solvers import branch_and_price as pricing
 from ifonly.testing import check_criterion
 from worlds import World
 

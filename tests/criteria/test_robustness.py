@@ -20,15 +20,17 @@ from ifonly import (
     Schema,
     Target,
 )
-from ifonly.adversary import attack
-from ifonly.box import Box
-from ifonly.criteria.stays import Stays, lead
-from ifonly.mip import Mip
-from ifonly.schema import Numeric
-from ifonly.shifted import Shifted, moved
-from ifonly.solvers import Limits, find_solver
+from ifonly.criteria.robustness.adversary import attack
+from ifonly.criteria.robustness.keeps_lead import Stays, lead
+from ifonly.data.schema import Numeric
+from ifonly.program.box import Box
+from ifonly.program.cells import Cells
+from ifonly.program.mip import Mip
+from ifonly.program.shifted import Shifted, moved
+from ifonly.program.variables import Variables
+from ifonly.solvers.backend import Limits
+from ifonly.solvers.registry import find_solver
 from ifonly.solvers.tangents import solve
-from ifonly.variables import Cells, Variables
 from worlds import World, fit
 
 HIGHS = find_solver("highs")

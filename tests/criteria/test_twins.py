@@ -10,9 +10,11 @@ import pytest
 
 import questions
 from ifonly import Actionability, FactualViolatesDemand, Implies, LinearRow, Proximity, Sparsity
-from ifonly.criteria import Criterion, Demand, Query
 from ifonly.explain import Explainer
-from ifonly.problem import Problem
+from ifonly.question.criterion import Criterion
+from ifonly.question.demand import Demand
+from ifonly.question.problem import Problem
+from ifonly.question.query import Query
 from ifonly.testing import check_criterion
 
 CRITERIA = [

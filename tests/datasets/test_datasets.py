@@ -18,6 +18,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from ifonly.data.schema import Categorical, Numeric
 from ifonly.datasets import (
     Dataset,
     DatasetMissing,
@@ -31,7 +32,6 @@ from ifonly.datasets import (
 )
 from ifonly.datasets.fetched import Part
 from ifonly.errors import IfOnlyError, SchemaError
-from ifonly.schema import Categorical, Numeric
 
 SHIPPED = {"german_credit": german_credit, "heart": heart}
 FETCHED = {

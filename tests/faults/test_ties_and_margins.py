@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ifonly import Actionability, CriterionError, Explainer, Infeasible, Target
-from ifonly.solvers import available_solvers
+from ifonly.solvers.registry import available_solvers
 
 TIED = pd.DataFrame({"x": [0, 0, 1, 1, 2, 2, 9, 9]})
 LETTERS = np.array(["a", "a", "b", "c", "c", "c", "b", "b"])  # at x = 1 b and c tie, and predict says b

@@ -19,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ifonly import CriterionError, Explainer, Infeasible, Proximity, Robustness, Schema, Sparsity, Target
-from ifonly.mip import MipArrays
-from ifonly.solvers import Limits, Status, available_solvers, find_solver
+from ifonly.program.mip import MipArrays
+from ifonly.solvers.backend import Limits, Status
+from ifonly.solvers.registry import available_solvers, find_solver
 from ifonly.solvers.tangents import solve
 
 

@@ -11,10 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
 
 from ifonly import Explainer, Proximity, Sparsity, Target
-from ifonly.models.additive import Axis, Table, additive
-from ifonly.models.steps import Stepped
-from ifonly.models.trees import Trees
-from ifonly.schema import Schema
+from ifonly.data.schema import Schema
+from ifonly.models.forms.additive import Axis, Table, additive
+from ifonly.models.forms.steps import Stepped
+from ifonly.models.forms.trees import Trees
 from reading import mixed_frame, outcome
 
 FRAME = mixed_frame(200).assign(income=lambda f: f["income"] / 1000.0)

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ifonly import Explainer, UnsupportedModel
-from ifonly.schema import Schema
+from ifonly.data.schema import Schema
 from ifonly.testing import check_reader
 from reading import mixed_frame, outcome
 

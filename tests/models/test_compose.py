@@ -6,23 +6,33 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ifonly.box import Box
-from ifonly.mip import Affine, Mip
-from ifonly.models import Read
-from ifonly.models.bends import EXP, EXPM1, LOG_SIGMOID, SIGMOID, SOFTPLUS, SQUARE, Broken, chain
-from ifonly.models.compose import Combination, Mean, Stack, combine, for_budget, mean, refused, score_bounds, stack
-from ifonly.models.curves import Curve, Softmax
-from ifonly.models.linear import Linear
-from ifonly.models.network import Graph
-from ifonly.models.outcomes import Bent, least
-from ifonly.models.propagate import Budget
-from ifonly.models.steps import Lift, Stepped
-from ifonly.models.trees import Nodes, Trees
-from ifonly.models.votes import Votes
-from ifonly.schema import Numeric, Schema
-from ifonly.solvers import Limits, Status
+from ifonly.data.schema import Numeric, Schema
+from ifonly.models.forms.bends import EXP, EXPM1, LOG_SIGMOID, SIGMOID, SOFTPLUS, SQUARE, Broken, chain
+from ifonly.models.forms.compose import (
+    Combination,
+    Mean,
+    Stack,
+    combine,
+    for_budget,
+    mean,
+    refused,
+    score_bounds,
+    stack,
+)
+from ifonly.models.forms.curves import Curve, Softmax
+from ifonly.models.forms.linear import Linear
+from ifonly.models.forms.network import Graph
+from ifonly.models.forms.propagate import Budget
+from ifonly.models.forms.steps import Lift, Stepped
+from ifonly.models.forms.trees import Nodes, Trees
+from ifonly.models.forms.votes import Votes
+from ifonly.models.read import Read
+from ifonly.models.reading.outcomes import Bent, least
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine, Mip
+from ifonly.program.variables import Variables
+from ifonly.solvers.backend import Limits, Status
 from ifonly.solvers.highs import BACKEND
-from ifonly.variables import Variables
 
 FRAME = pd.DataFrame({"a": [-2.0, 2.0, 0.5], "b": [0, 4, 1], "c": ["x", "y", "z"]})
 SCHEMA = Schema.infer(FRAME)

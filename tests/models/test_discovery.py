@@ -18,10 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import all_estimators
 
+from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
-from ifonly.models import known_readers, read_estimator
-from ifonly.models.source import Source
-from ifonly.schema import Schema
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import known_readers, read_estimator
 from ifonly.testing import check_reader
 from reading import mixed_frame, outcome
 
@@ -192,7 +192,7 @@ def native(framework: str, task: str) -> Any:
 
 
 def wrapped(name: str, framework: str) -> Any:
-    from ifonly.boosters import BoosterClassifier, BoosterRegressor
+    from ifonly.adapters.boosters import BoosterClassifier, BoosterRegressor
 
     if name == "BoosterRegressor":
         return BoosterRegressor(native(framework, "value"))
@@ -206,7 +206,7 @@ def module(outputs: int) -> Any:
 
 
 def from_torch(name: str) -> Any:
-    from ifonly.adapters import TorchClassifier, TorchRegressor
+    from ifonly.adapters.torch import TorchClassifier, TorchRegressor
 
     scaler = StandardScaler().fit(X)
     last = TorchRegressor(module(1)) if name == "TorchRegressor" else TorchClassifier(module(3), ["a", "b", "c"])
@@ -224,7 +224,7 @@ def graph(estimator: Any, y: Any) -> bytes:
 
 
 def from_onnx(name: str, inner: str) -> Any:
-    from ifonly.adapters import OnnxClassifier, OnnxRegressor
+    from ifonly.adapters.onnx import OnnxClassifier, OnnxRegressor
 
     if name == "OnnxRegressor":
         made = {"linear": Ridge(), "trees": RandomForestRegressor(**trees, **seed)}[inner]
@@ -243,7 +243,7 @@ def scorecard() -> Any:
 
 
 def scorecard_points() -> Any:
-    from ifonly.adapters import ScorecardPoints
+    from ifonly.adapters.scorecard import ScorecardPoints
 
     return ScorecardPoints(scorecard())
 

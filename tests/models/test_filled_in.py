@@ -14,12 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
 from ifonly import Actionability, Explainer, Infeasible, Proximity, SchemaError, Target
-from ifonly.box import Box
 from ifonly.errors import FactualViolatesDemand
-from ifonly.models.linear import Linear
-from ifonly.models.network import Network
-from ifonly.models.steps import Stepped
-from ifonly.models.trees import Trees
+from ifonly.models.forms.linear import Linear
+from ifonly.models.forms.network import Network
+from ifonly.models.forms.steps import Stepped
+from ifonly.models.forms.trees import Trees
+from ifonly.program.box import Box
 from ifonly.testing import check_reader
 from ifonly.testing.points import random_rows
 from reading import mixed_frame, outcome
@@ -160,7 +160,7 @@ def test_without_an_imputer_one_is_advised():
 @pytest.mark.frameworks
 def test_a_torch_module_behind_an_imputer():
     torch = pytest.importorskip("torch")
-    from ifonly.adapters import TorchClassifier
+    from ifonly.adapters.torch import TorchClassifier
 
     torch.manual_seed(0)
     prepared = prepare(indicator=True).fit(HOLES)
@@ -188,7 +188,7 @@ def test_a_torch_module_behind_an_imputer():
 def test_an_onnx_graph_behind_an_imputer(last):
     skl2onnx = pytest.importorskip("skl2onnx")
     pytest.importorskip("onnxruntime")
-    from ifonly.adapters import OnnxClassifier
+    from ifonly.adapters.onnx import OnnxClassifier
 
     prepared = prepare().fit(HOLES)
     Z = prepared.transform(HOLES).astype(np.float32)

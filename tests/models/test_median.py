@@ -10,13 +10,14 @@ from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from ifonly import Explainer, Infeasible, Proximity, Sparsity, Target
-from ifonly.box import Box
-from ifonly.mip import Mip
-from ifonly.models.linear import Linear
-from ifonly.models.median import Median
-from ifonly.schema import Integer, Schema
-from ifonly.solvers import Limits, find_solver
-from ifonly.variables import Variables
+from ifonly.data.schema import Integer, Schema
+from ifonly.models.forms.linear import Linear
+from ifonly.models.forms.median import Median
+from ifonly.program.box import Box
+from ifonly.program.mip import Mip
+from ifonly.program.variables import Variables
+from ifonly.solvers.backend import Limits
+from ifonly.solvers.registry import find_solver
 
 GRID = pd.DataFrame(list(itertools.product(range(6), range(5), range(4))), columns=["a", "b", "c"])
 

@@ -117,7 +117,7 @@ def test_a_file_that_is_none_of_these_and_one_that_is_damaged(tmp_path):
 
 def test_an_onnx_graph_without_labels_counts_its_outputs(tmp_path):
     helper = pytest.importorskip("onnx").helper
-    from ifonly.adapters import OnnxClassifier, OnnxRegressor, load_onnx
+    from ifonly.adapters.onnx import OnnxClassifier, OnnxRegressor, load_onnx
 
     for width, kind in ((3, OnnxClassifier), (1, OnnxRegressor)):
         weights = helper.make_tensor("w", 1, [2, width], np.arange(2.0 * width))

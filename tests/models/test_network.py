@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from ifonly.box import Box
-from ifonly.mip import Affine, Mip, MipArrays
-from ifonly.models import Form
-from ifonly.models.network import Budget, Graph, Network
-from ifonly.schema import Numeric, Schema
-from ifonly.variables import Variables
+from ifonly.data.schema import Numeric, Schema
+from ifonly.models.form import Form
+from ifonly.models.forms.network import Budget, Graph, Network
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine, Mip, MipArrays
+from ifonly.program.variables import Variables
 from reading import mixed_frame, rows
 
 FRAME = mixed_frame()

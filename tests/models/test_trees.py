@@ -20,14 +20,14 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from ifonly import Actionability, Explainer, Infeasible, Proximity, Sparsity
-from ifonly.box import Box
-from ifonly.mip import Mip
-from ifonly.models.assemble import RawTree, assemble, float64_at_most
-from ifonly.models.codes import with_hole
-from ifonly.models.source import Source
-from ifonly.models.trees import Addition
-from ifonly.schema import Numeric, Schema
-from ifonly.variables import Variables
+from ifonly.data.schema import Numeric, Schema
+from ifonly.models.forms.trees import Addition
+from ifonly.models.reading.assemble import RawTree, assemble, float64_at_most
+from ifonly.models.reading.codes import with_hole
+from ifonly.models.reading.source import Source
+from ifonly.program.box import Box
+from ifonly.program.mip import Mip
+from ifonly.program.variables import Variables
 from tree_cases import opened
 
 LEVELS = ["red", "green", "blue"]

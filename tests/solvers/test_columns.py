@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from ifonly.errors import SolverFailed
-from ifonly.mip import Mip
-from ifonly.solvers.columns import Block, PricedProgram
+from ifonly.program.mip import Mip
+from ifonly.solvers.priced_lp import Block, PricedProgram
 
 UNKNOWN = highspy.HighsModelStatus.kUnknown
 

@@ -12,8 +12,9 @@ import pytest
 
 from ifonly import Explainer, Proximity, Sparsity
 from ifonly.errors import SolverFailed
-from ifonly.mip import Mip
-from ifonly.solvers import Limits, Status, known_solvers
+from ifonly.program.mip import Mip
+from ifonly.solvers.backend import Limits, Status
+from ifonly.solvers.registry import known_solvers
 from ifonly.testing import check_solver
 
 pytestmark = pytest.mark.frameworks

@@ -9,22 +9,14 @@ import numpy as np
 import pytest
 
 from ifonly import SolverMissing
+from ifonly.arrays import FloatArray
 from ifonly.errors import SolverError, SolverFailed
-from ifonly.mip import Affine, FloatArray, Mip, MipArrays
-from ifonly.solvers import (
-    Backend,
-    Capability,
-    IncumbentHook,
-    Limits,
-    Solution,
-    Status,
-    available_solvers,
-    find_solver,
-    highs,
-    known_solvers,
-)
+from ifonly.program.mip import Affine, Mip, MipArrays
+from ifonly.solvers import highs
+from ifonly.solvers.backend import Backend, Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.highs import BACKEND as HIGHS
 from ifonly.solvers.highs import write_program
+from ifonly.solvers.registry import available_solvers, find_solver, known_solvers
 from ifonly.testing import check_solver
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from ifonly.mip import Affine, Convex, FloatArray, Mip, MipArrays, Square
-from ifonly.solvers import IncumbentHook, Limits, Solution, Status
+from ifonly.arrays import FloatArray
+from ifonly.program.mip import Affine, Convex, Mip, MipArrays, Square
+from ifonly.solvers.backend import IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.highs import BACKEND as HIGHS
 from ifonly.solvers.tangents import solve
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from ifonly.mip import Affine, Mip, MipArrays
-from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status
+from ifonly.program.mip import Affine, Mip, MipArrays
+from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.bounds import safe_bound
 from ifonly.solvers.highs import BACKEND as HIGHS
 from ifonly.solvers.linear import solve_linear

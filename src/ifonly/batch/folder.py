@@ -18,9 +18,9 @@ from ifonly.batch.records import label_kind
 from ifonly.batch.running import Run, plan_state, run_plan
 from ifonly.batch.shards import State, need_parquet, shard_folder
 from ifonly.batch.verifying import Verdict, verify_plan
-from ifonly.criteria import Criterion
+from ifonly.data.tables import align, as_frame
 from ifonly.errors import CriterionError, PlanError
-from ifonly.tables import align, as_frame
+from ifonly.question.criterion import Criterion
 from ifonly.version import __version__
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.box import Box
 from ifonly.criteria.validity import Target
-from ifonly.models import Model
-from ifonly.models.compose import magnitude
+from ifonly.models.forms.compose import magnitude
+from ifonly.models.read import Model
+from ifonly.program.box import Box
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer

@@ -12,9 +12,9 @@ import pandas as pd
 from ifonly.batch.asking import ask_many, question_keys
 from ifonly.batch.executors import sent, spread, workers
 from ifonly.batch.parcels import Parcel
-from ifonly.criteria import Criterion
-from ifonly.result import Explanations, Outcome
-from ifonly.tables import align, as_frame
+from ifonly.data.tables import align, as_frame
+from ifonly.question.criterion import Criterion
+from ifonly.result.values import Explanations, Outcome
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer

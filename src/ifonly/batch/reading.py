@@ -16,9 +16,9 @@ import pandas as pd
 from ifonly.batch.fingerprints import of_file, of_frame
 from ifonly.batch.plan import Shard
 from ifonly.batch.values import typed_columns
+from ifonly.data.schema import Schema
+from ifonly.data.tables import align
 from ifonly.errors import PlanError, did_you_mean
-from ifonly.schema import Schema
-from ifonly.tables import align
 
 __all__ = ["CsvSource", "FrameSource", "Measured", "ParquetSource", "Piece", "Source", "file_source"]
 

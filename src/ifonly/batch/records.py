@@ -11,9 +11,9 @@ import numpy as np
 
 from ifonly.batch.asking import Asked
 from ifonly.batch.plan import LabelKind
+from ifonly.data.features import plain
 from ifonly.errors import CriterionError, Infeasible, SchemaError
-from ifonly.features import plain
-from ifonly.result import Change, Counterfactual
+from ifonly.result.values import Change, Counterfactual
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ifonly.features import Categorical, Feature, Numeric
-from ifonly.schema import Schema
+from ifonly.data.features import Categorical, Feature, Numeric
+from ifonly.data.schema import Schema
 
 __all__ = ["MISSING", "typed_columns", "value_reader"]
 

@@ -17,8 +17,8 @@ from ifonly.batch.reading import Piece, Source
 from ifonly.batch.records import Record
 from ifonly.batch.shards import State, read_shard, shard_path, state_of
 from ifonly.batch.values import value_reader
+from ifonly.data.features import Numeric, plain
 from ifonly.errors import BatchFailed, IfOnlyError, IfOnlyWarning
-from ifonly.features import Numeric, plain
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer

@@ -240,8 +240,8 @@ main.add_command(batch)
 @debug
 def schema(data: Path, target: str | None, output: Path | None, force: bool) -> None:
     """Write an editable policy: the features of DATA, and the demands you may make of answers."""
+    from ifonly.data.schema import Schema
     from ifonly.policy import write_policy
-    from ifonly.schema import Schema
 
     if output is not None and output.exists() and not force:
         raise click.ClickException(f"{output} is there already, perhaps with your edits. Add --force to write over it.")
@@ -257,7 +257,7 @@ def schema(data: Path, target: str | None, output: Path | None, force: bool) -> 
 @debug
 def solvers() -> None:
     """List the solvers and what they can do."""
-    from ifonly.solvers import known_solvers
+    from ifonly.solvers.registry import known_solvers
 
     rows = []
     for name, backend in known_solvers().items():

@@ -12,11 +12,11 @@ import click
 
 from ifonly.bench import credit_model
 from ifonly.cli import files, show
-from ifonly.criteria import Criterion
-from ifonly.criteria.actionability import Actionability
+from ifonly.criteria.actionability.criterion import Actionability
 from ifonly.datasets import german_credit
 from ifonly.explain import DEFAULT_CRITERIA, Explainer
 from ifonly.policy import write_policy
+from ifonly.question.criterion import Criterion
 
 if TYPE_CHECKING:
     from ifonly.bench import ModelName

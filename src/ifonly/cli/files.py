@@ -16,7 +16,7 @@ from ifonly.errors import IfOnlyError, did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ifonly.result import Explanation
+    from ifonly.result.values import Explanation
 
 __all__ = [
     "checkout",
@@ -206,13 +206,13 @@ def _load_native(path: Path, load: Callable[[Path], Any]) -> Any:
 
 
 def _load_booster(path: Path) -> Any:
-    from ifonly.boosters import load
+    from ifonly.adapters.boosters import load
 
     return load(path)
 
 
 def _load_onnx(path: Path) -> Any:
-    from ifonly.adapters import load_onnx
+    from ifonly.adapters.onnx import load_onnx
 
     return load_onnx(path)
 

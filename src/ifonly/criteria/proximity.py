@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from ifonly.criteria import Costs, Criterion, Query
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric, Ordinal
 from ifonly.errors import CriterionError
-from ifonly.mip import Affine, FloatArray, Square
-from ifonly.schema import Numeric, Ordinal
+from ifonly.program.mip import Affine, Square
+from ifonly.question.costs import Costs
+from ifonly.question.criterion import Criterion
+from ifonly.question.query import Query
 
 if TYPE_CHECKING:
-    from ifonly.problem import Problem
+    from ifonly.question.problem import Problem
 
 __all__ = ["Proximity"]
 

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.criteria import Costs, Criterion, Demand, Query, Relaxation
-from ifonly.errors import CriterionError
-from ifonly.mip import Affine, FloatArray
+from ifonly.arrays import FloatArray
+from ifonly.errors import CriterionError, Relaxation
+from ifonly.program.mip import Affine
+from ifonly.question.costs import Costs
+from ifonly.question.criterion import Criterion
+from ifonly.question.demand import Demand
+from ifonly.question.query import Query
 
 if TYPE_CHECKING:
-    from ifonly.problem import Problem
+    from ifonly.question.problem import Problem
 
 __all__ = ["Sparsity"]
 

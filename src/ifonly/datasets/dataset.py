@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from ifonly.data.schema import Schema
+from ifonly.data.tables import column_diff
 from ifonly.errors import SchemaError
-from ifonly.schema import Schema
-from ifonly.tables import column_diff
 
 __all__ = ["Column", "Dataset", "Recipe"]
 

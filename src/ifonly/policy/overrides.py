@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from ifonly.criteria import Criterion
+from ifonly.data.schema import Binary, Categorical, Feature, Integer, Numeric, Ordinal, Schema
+from ifonly.data.tables import as_frame
 from ifonly.errors import SchemaError, did_you_mean
 from ifonly.explain import DEFAULT_CRITERIA
-from ifonly.schema import Binary, Categorical, Feature, Integer, Numeric, Ordinal, Schema
-from ifonly.tables import as_frame
+from ifonly.question.criterion import Criterion
 
 __all__ = ["KINDS", "FeaturePolicy", "Policy"]
 

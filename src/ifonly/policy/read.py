@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from typing import Any, TypeVar
 
-from ifonly.criteria import Criterion
-from ifonly.criteria.actionability import Actionability, Implies, LinearRow
-from ifonly.criteria.manifold import Manifold
+from ifonly.criteria.actionability.criterion import Actionability, Implies, LinearRow
+from ifonly.criteria.manifold.criterion import Manifold
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.errors import SchemaError, did_you_mean
 from ifonly.explain import DEFAULT_CRITERIA
 from ifonly.policy.overrides import KINDS, FeaturePolicy, Policy
+from ifonly.question.criterion import Criterion
 
 __all__ = ["read_policy"]
 

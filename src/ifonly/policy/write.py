@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ifonly.criteria import Criterion
-from ifonly.criteria.actionability import Actionability, Implies, LinearRow
-from ifonly.criteria.manifold import Manifold
+from ifonly.criteria.actionability.criterion import Actionability, Implies, LinearRow
+from ifonly.criteria.manifold.criterion import Manifold
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
+from ifonly.data.schema import Categorical, Feature, Integer, Numeric, Schema
 from ifonly.errors import CriterionError, SchemaError
 from ifonly.explain import DEFAULT_CRITERIA
 from ifonly.policy.overrides import KINDS
-from ifonly.schema import Categorical, Feature, Integer, Numeric, Schema
+from ifonly.question.criterion import Criterion
 
 __all__ = ["write_policy"]
 
@@ -38,7 +38,7 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
 
     Examples
     --------
-    >>> from ifonly.schema import Integer
+    >>> from ifonly.data.schema import Integer
     >>> text = write_policy(Schema((Integer("age", 19, 75, label="Age (years)"),)))
     >>> print(text[text.index("[features.age]") :], end="")
     [features.age]

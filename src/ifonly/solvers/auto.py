@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ifonly.solvers import Capability
+from ifonly.solvers.backend import Capability
 from ifonly.solvers.highs import Highs
 
 __all__ = ["Auto"]

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ifonly.mip import FloatArray, MipArrays
+from ifonly.arrays import FloatArray
+from ifonly.program.mip import MipArrays
 
 __all__ = ["safe_bound"]
 

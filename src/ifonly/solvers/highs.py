@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from ifonly.arrays import FloatArray
 from ifonly.errors import SolverFailed
-from ifonly.mip import FloatArray, MipArrays
-from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, installed
+from ifonly.program.mip import MipArrays
 from ifonly.solvers._loading import load_highspy
+from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status, installed
 
 __all__ = ["BACKEND", "Highs", "load", "write_program"]
 

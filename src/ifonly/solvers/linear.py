@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ifonly.mip import FloatArray, MipArrays
-from ifonly.solvers import Limits, Solution, Status
+from ifonly.arrays import FloatArray
+from ifonly.program.mip import MipArrays
+from ifonly.solvers.backend import Limits, Solution, Status
 from ifonly.solvers.bounds import safe_bound
 from ifonly.solvers.highs import load
 

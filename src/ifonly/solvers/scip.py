@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ifonly.mip import MipArrays
-from ifonly.solvers import Capability, IncumbentHook, Limits, Solution, Status, installed
+from ifonly.program.mip import MipArrays
+from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status, installed
 
 __all__ = ["BACKEND", "Scip"]
 

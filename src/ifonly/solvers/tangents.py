@@ -16,9 +16,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from ifonly.mip import Affine, FloatArray, MipArrays, Square
-from ifonly.scaling import Balanced, balance, row_near_one
-from ifonly.solvers import Backend, Capability, IncumbentHook, Limits, Solution, Status
+from ifonly.arrays import FloatArray
+from ifonly.program.mip import Affine, MipArrays, Square
+from ifonly.program.scaling import Balanced, balance, row_near_one
+from ifonly.solvers.backend import Backend, Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.linear import solve_linear
 from ifonly.solvers.trusted import RESOLUTION, repaired, solve_trusted, with_fixed_integers, without_assignment
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from ifonly.mip import FloatArray, IntArray, MipArrays
-from ifonly.solvers import Backend, IncumbentHook, Limits, Solution, Status
+from ifonly.arrays import FloatArray, IntArray
+from ifonly.program.mip import MipArrays
+from ifonly.solvers.backend import Backend, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.linear import solve_linear
 
 __all__ = ["RESOLUTION", "Repair", "repaired", "solve_trusted", "with_fixed_integers", "without_assignment"]

@@ -11,16 +11,16 @@ from typing import Any
 
 import pandas as pd
 
-from ifonly.criteria import Criterion
-from ifonly.criteria.actionability import Actionability
-from ifonly.criteria.causality import Causality
-from ifonly.criteria.diversity import Diversity
-from ifonly.criteria.manifold import Manifold
+from ifonly.criteria.actionability.criterion import Actionability
+from ifonly.criteria.causality.criterion import Causality
+from ifonly.criteria.diversity.criterion import Diversity
+from ifonly.criteria.manifold.criterion import Manifold
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
+from ifonly.data.schema import Numeric, Schema
 from ifonly.datasets import Dataset, german_credit, heart
 from ifonly.explain import Explainer
-from ifonly.schema import Numeric, Schema
+from ifonly.question.criterion import Criterion
 from ifonly.studies.study import Part, Study
 
 __all__ = ["german_study", "heart_study"]

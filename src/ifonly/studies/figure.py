@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
+from ifonly.data.schema import Schema
 from ifonly.datasets import german_credit
 from ifonly.explain import Explainer
-from ifonly.mip import FloatArray
-from ifonly.schema import Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ _APPLICANT = 915
 _FEATURES = ["duration", "credit_amount"]
 _LABELS = {"duration": "duration (months)", "credit_amount": "credit amount (DM)"}
 
-# The colours of `ifonly.plots`: Okabe and Ito's vermilion and blue.
+# The colours of `ifonly.result.plots`: Okabe and Ito's vermilion and blue.
 _NOW, _THEN, _INK, _FAINT = "#D55E00", "#0072B2", "#30363D", "#8B949E"
 
 
@@ -61,7 +61,7 @@ def manifold_effect() -> Effect:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import MinMaxScaler
 
-    from ifonly.criteria.manifold import Manifold
+    from ifonly.criteria.manifold.criterion import Manifold
 
     credit = german_credit()
     X, y = credit.frame[_FEATURES], credit.target

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ifonly.result import Explanation
-from ifonly.text import format_value
+from ifonly.result.text import format_value
+from ifonly.result.values import Explanation
 
 __all__ = ["Part", "Study"]
 

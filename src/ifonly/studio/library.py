@@ -6,8 +6,8 @@ import pandas as pd
 
 from ifonly import Explainer
 from ifonly.bench import credit_model
-from ifonly.features import Feature, Integer, Numeric
-from ifonly.text import format_change, format_range, format_value
+from ifonly.data.features import Feature, Integer, Numeric
+from ifonly.result.text import format_change, format_range, format_value
 
 __all__ = ["Feature", "Integer", "Numeric", "credit_model", "format_change", "format_range", "format_value", "frame_of"]
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ifonly.criteria import Criterion, Query
-from ifonly.mip import FloatArray
-from ifonly.problem import Problem, Statement
-from ifonly.schema import Numeric
-from ifonly.solvers import Limits
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric
+from ifonly.question.criterion import Criterion
+from ifonly.question.problem import Problem
+from ifonly.question.query import Query
+from ifonly.question.statement import Statement
+from ifonly.solvers.backend import Limits
 from ifonly.solvers.tangents import solve
 from ifonly.testing.claims import TOLERANCE, require
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.box import Box
-from ifonly.mip import Affine, FloatArray, Mip
-from ifonly.models import Form
-from ifonly.schema import Numeric, Schema
-from ifonly.solvers import Limits, Solution, Status, find_solver
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric, Schema
+from ifonly.models.form import Form
+from ifonly.program.box import Box
+from ifonly.program.cells import Cells
+from ifonly.program.mip import Affine, Mip
+from ifonly.program.variables import Variables
+from ifonly.solvers.backend import Limits, Solution, Status
+from ifonly.solvers.registry import find_solver
 from ifonly.solvers.tangents import solve
 from ifonly.testing.claims import TOLERANCE, require
 from ifonly.testing.points import random_rows
-from ifonly.variables import Cells, Variables
 
 __all__ = ["check_form"]
 
@@ -61,7 +64,7 @@ def check_form(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from ifonly.models.linear import Linear
+    >>> from ifonly.models.forms.linear import Linear
     >>> X = pd.DataFrame({"age": [20, 60], "job": ["none", "full"]})
     >>> schema = Schema.infer(X)
     >>> check_form(Linear(schema, np.array([[0.1, 1.0, 0.0]]), np.array([-3.0])), schema, schema.encode(X))

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from ifonly.box import Box
-from ifonly.mip import FloatArray
-from ifonly.schema import Numeric, Schema
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric, Schema
+from ifonly.program.box import Box
 
 __all__ = ["at_thresholds", "random_rows", "with_holes"]
 

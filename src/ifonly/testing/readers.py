@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.box import Box
-from ifonly.features import plain
-from ifonly.fitted import complete_row, open_model
-from ifonly.mip import FloatArray
-from ifonly.models import Model
-from ifonly.schema import Schema
+from ifonly.arrays import FloatArray
+from ifonly.data.features import plain
+from ifonly.data.schema import Schema
+from ifonly.models.opening import complete_row, open_model
+from ifonly.models.read import Model
+from ifonly.program.box import Box
 from ifonly.testing.claims import require
 from ifonly.testing.forms import check_form
 from ifonly.testing.points import at_thresholds, random_rows, with_holes

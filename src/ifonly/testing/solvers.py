@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ifonly.mip import Affine, Convex, FloatArray, Mip, MipArrays, Square
-from ifonly.solvers import Backend, Capability, Limits, Solution, Status
+from ifonly.arrays import FloatArray
+from ifonly.program.mip import Affine, Convex, Mip, MipArrays, Square
+from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.tangents import solve
 from ifonly.testing.claims import TOLERANCE, require
 

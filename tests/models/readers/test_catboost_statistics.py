@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from ifonly import Explainer
+from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
 from ifonly.models.readers.catboost_statistics import Statistics
-from ifonly.schema import Schema
 from ifonly.testing import check_reader
 
 catboost = pytest.importorskip("catboost")

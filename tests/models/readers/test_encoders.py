@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from ifonly import Explainer, UnsupportedModel
-from ifonly.models import known_readers
-from ifonly.models.transforms import _TRANSFORMS
-from ifonly.schema import Schema
+from ifonly.data.schema import Schema
+from ifonly.models.reading.transforms import _TRANSFORMS
+from ifonly.models.registry import known_readers
 from ifonly.testing import check_reader
 from reading import mixed_frame, outcome
 

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ifonly import Explainer, Target, UnsupportedModel
-from ifonly.models.trees import Trees
+from ifonly.models.forms.trees import Trees
 from ifonly.testing import check_reader
 from reading import mixed_frame, outcome
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
-from ifonly.schema import Schema
 from tree_cases import agree, labels, mixed, mixed_holes, mixed_labels, neighbours, opened, points, table
 
 lightgbm = pytest.importorskip("lightgbm")

@@ -24,7 +24,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Robust
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from ifonly.adapters import OnnxClassifier, OnnxRegressor
+from ifonly.adapters.onnx import OnnxClassifier, OnnxRegressor
 from ifonly.errors import UnsupportedModel
 from reading import mixed_frame, read, rows
 

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ifonly import Explainer, Target, UnsupportedModel
-from ifonly.adapters import ScorecardPoints
-from ifonly.models.trees import Trees
+from ifonly.adapters.scorecard import ScorecardPoints
+from ifonly.models.forms.trees import Trees
 from ifonly.testing import check_reader
 from reading import mixed_frame, outcome
 

@@ -39,9 +39,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ifonly import Explainer, Target
 from ifonly.errors import CriterionError, Infeasible, UnsupportedModel
-from ifonly.fitted import open_model
-from ifonly.models.linear import Linear
-from ifonly.models.trees import Trees
+from ifonly.models.forms.linear import Linear
+from ifonly.models.forms.trees import Trees
+from ifonly.models.opening import open_model
 from reading import rows
 
 NUMBERS = ["a", "b", "c"]

@@ -12,9 +12,9 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
+from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
 from ifonly.models.readers.sklearn_ensembles import mean_path
-from ifonly.schema import Schema
 from tree_cases import agree, labels, opened, points, table, with_holes
 
 FRAME = table()

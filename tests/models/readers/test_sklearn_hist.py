@@ -8,8 +8,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
+from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
-from ifonly.schema import Schema
 from tree_cases import agree, labels, mixed, mixed_holes, mixed_labels, neighbours, opened, points, table
 
 FRAME = mixed()

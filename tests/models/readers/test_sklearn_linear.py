@@ -15,8 +15,8 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 import reading
 from ifonly import Explainer, Proximity, Target, UnsupportedModel
-from ifonly.models import known_readers
 from ifonly.models.readers import sklearn_linear
+from ifonly.models.registry import known_readers
 from ifonly.testing import check_reader
 
 NUMERIC = ["income", "debt", "age"]

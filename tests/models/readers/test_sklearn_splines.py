@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, PowerTransformer, SplineTransformer, StandardScaler
 
 from ifonly import Explainer, Proximity, Target, UnsupportedModel
-from ifonly.models.polynomials import Polynomials
-from ifonly.schema import Schema
+from ifonly.data.schema import Schema
+from ifonly.models.forms.polynomials import Polynomials
 from ifonly.testing import check_reader
 from reading import mixed_frame, outcome
 

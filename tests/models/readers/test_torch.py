@@ -9,10 +9,10 @@ from sklearn.compose import make_column_transformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ifonly.adapters import TorchClassifier, TorchRegressor
+from ifonly.adapters.torch import TorchClassifier, TorchRegressor
 from ifonly.errors import SchemaError, UnsupportedModel
-from ifonly.models.graphs import agrees
-from ifonly.models.source import Source
+from ifonly.models.reading.graphs import agrees
+from ifonly.models.reading.source import Source
 from reading import mixed_frame, read, rows
 
 torch = pytest.importorskip("torch")

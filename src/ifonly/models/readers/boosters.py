@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ifonly.models import Read, reads
+from ifonly.models.read import Read
 from ifonly.models.readers import catboost, lightgbm, xgboost
 from ifonly.models.readers.sklearn_linear import labels_of
-from ifonly.models.source import Source
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import reads
 
 __all__: list[str] = []
 

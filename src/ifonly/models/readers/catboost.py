@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
-from ifonly.mip import FloatArray
-from ifonly.models import Read, reads
-from ifonly.models.assemble import RawTree, assemble
+from ifonly.models.read import Read
 from ifonly.models.readers.catboost_statistics import Question, Statistics, Unfolded
 from ifonly.models.readers.sklearn_linear import labels_of
-from ifonly.models.source import Source
-from ifonly.schema import Numeric
+from ifonly.models.reading.assemble import RawTree, assemble
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import reads
 
 __all__ = ["read_booster"]
 
@@ -46,7 +47,7 @@ def refuse_booster(booster: Any, source: Source) -> Read:
     """A bare CatBoost predicts raw scores, whatever it was trained for."""
     raise UnsupportedModel(
         f"{source.where}a bare {type(booster).__name__} predicts raw scores. Wrap it: "
-        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.boosters."
+        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.adapters.boosters."
     )
 
 

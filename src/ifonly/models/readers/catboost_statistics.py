@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.errors import UnsupportedModel
-from ifonly.models.assemble import RawTree
+from ifonly.models.reading.assemble import RawTree
 
 __all__ = ["Question", "Statistics", "Unfolded"]
 

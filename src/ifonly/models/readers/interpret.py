@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
-from ifonly.mip import FloatArray
-from ifonly.models import Read, reads
-from ifonly.models.additive import Axis, Table, additive
-from ifonly.models.bends import EXP
-from ifonly.models.outcomes import Bent
+from ifonly.models.forms.additive import Axis, Table, additive
+from ifonly.models.forms.bends import EXP
+from ifonly.models.forms.trees import Trees
+from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_linear import labels_of
-from ifonly.models.source import Source, representatives
-from ifonly.models.stepwise import Jumps
-from ifonly.models.trees import Trees
-from ifonly.schema import Numeric
+from ifonly.models.reading.outcomes import Bent
+from ifonly.models.reading.source import Source, representatives
+from ifonly.models.reading.stepwise import Jumps
+from ifonly.models.registry import reads
 
 __all__: list[str] = []
 

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ifonly.arrays import FloatArray
 from ifonly.errors import UnsupportedModel
-from ifonly.mip import FloatArray
-from ifonly.models import Read, reads
-from ifonly.models.assemble import RawTree, assemble, float64_at_most
-from ifonly.models.codes import coded, with_hole
+from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_linear import labels_of
-from ifonly.models.source import Source
+from ifonly.models.reading.assemble import RawTree, assemble, float64_at_most
+from ifonly.models.reading.codes import coded, with_hole
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import reads
 
 __all__ = ["read_booster"]
 
@@ -57,7 +58,7 @@ def refuse_booster(booster: Any, source: Source) -> Read:
     """A native booster has no labels."""
     raise UnsupportedModel(
         f"{source.where}a native {type(booster).__name__} has no labels. Wrap it: BoosterClassifier(booster, classes) "
-        "or BoosterRegressor(booster) from ifonly.boosters."
+        "or BoosterRegressor(booster) from ifonly.adapters.boosters."
     )
 
 

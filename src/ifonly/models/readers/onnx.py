@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ifonly.data.schema import Integer
 from ifonly.errors import UnsupportedModel, did_you_mean
-from ifonly.models import Read, reads
-from ifonly.models.graphs import Linked, agrees, as_classifier, as_regressor, clip, combine, joined, received
-from ifonly.models.network import Graph, Signal
+from ifonly.models.forms.network import Graph, Signal
+from ifonly.models.forms.steps import Lift
+from ifonly.models.read import Read
 from ifonly.models.readers.onnx_trees import Ensemble, Input, read_ensemble
-from ifonly.models.source import Source
-from ifonly.models.steps import Lift
-from ifonly.schema import Integer
+from ifonly.models.reading.graphs import Linked, agrees, as_classifier, as_regressor, clip, combine, joined, received
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import reads
 
 __all__: list[str] = []
 

@@ -9,14 +9,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
-from ifonly.mip import FloatArray
-from ifonly.models import Link, Read
-from ifonly.models.assemble import RawTree, assemble, float32_at_most
-from ifonly.models.network import Graph, Signal
-from ifonly.models.source import Column, Source
-from ifonly.models.trees import Trees
-from ifonly.schema import Schema
+from ifonly.models.forms.network import Graph, Signal
+from ifonly.models.forms.trees import Trees
+from ifonly.models.read import Link, Read
+from ifonly.models.reading.assemble import RawTree, assemble, float32_at_most
+from ifonly.models.reading.source import Column, Source
 
 __all__ = ["Ensemble", "Input", "read_ensemble"]
 
@@ -193,7 +193,7 @@ def _probe(walk: Any, name: str) -> Any:
     """Return a function that runs the graph up to one tensor."""
     from onnx import ModelProto, helper  # noqa: PLC0415 - an optional framework
 
-    from ifonly.adapters import OnnxRegressor  # noqa: PLC0415 - only for graphs that transform their input
+    from ifonly.adapters.onnx import OnnxRegressor  # noqa: PLC0415 - only for graphs that transform their input
 
     cut = ModelProto()
     cut.CopyFrom(walk.model)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ifonly.errors import UnsupportedModel
-from ifonly.models import Read, read_estimator, reads
-from ifonly.models.source import Column, Source
-from ifonly.models.steps import linear_form
-from ifonly.models.stepwise import Jumps, table_columns
-from ifonly.models.transforms import transforms
+from ifonly.models.forms.steps import linear_form
+from ifonly.models.read import Read
+from ifonly.models.reading.source import Column, Source
+from ifonly.models.reading.stepwise import Jumps, table_columns
+from ifonly.models.reading.transforms import transforms
+from ifonly.models.registry import read_estimator, reads
 
 __all__: list[str] = []
 

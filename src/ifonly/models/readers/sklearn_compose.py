@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import UnsupportedModel
-from ifonly.mip import FloatArray
-from ifonly.models import Form, Link, Read, read_estimator, reads
-from ifonly.models.complete import complete
-from ifonly.models.compose import combine, mean, stack
-from ifonly.models.linear import Linear
-from ifonly.models.outcomes import least, missing_for_all, one_score, probabilities, values, votes
+from ifonly.models.form import Form
+from ifonly.models.forms.complete import complete
+from ifonly.models.forms.compose import combine, mean, stack
+from ifonly.models.forms.linear import Linear
+from ifonly.models.read import Link, Read
 from ifonly.models.readers.sklearn_linear import labels_of
-from ifonly.models.source import Column, Source
-from ifonly.schema import Numeric, Schema
+from ifonly.models.reading.outcomes import least, missing_for_all, one_score, probabilities, values, votes
+from ifonly.models.reading.source import Column, Source
+from ifonly.models.registry import read_estimator, reads
 
 __all__ = ["average_of_members", "response"]
 

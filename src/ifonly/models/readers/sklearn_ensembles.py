@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from ifonly.arrays import FloatArray
 from ifonly.errors import UnsupportedModel
-from ifonly.mip import FloatArray
-from ifonly.models import Read, read_estimator, reads
-from ifonly.models.assemble import RawTree, assemble
-from ifonly.models.compose import stack
-from ifonly.models.median import Median
-from ifonly.models.outcomes import values
+from ifonly.models.forms.compose import stack
+from ifonly.models.forms.median import Median
+from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_compose import average_of_members
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.readers.sklearn_trees import raw_tree, takes_missing
-from ifonly.models.source import Source
+from ifonly.models.reading.assemble import RawTree, assemble
+from ifonly.models.reading.outcomes import values
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import read_estimator, reads
 
 __all__ = ["mean_path", "read_isolation"]
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ifonly.models import Read, reads
-from ifonly.models.assemble import RawTree, assemble, float64_at_most
+from ifonly.models.forms.trees import Trees
+from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_linear import labels_of
-from ifonly.models.source import Source
-from ifonly.models.trees import Trees
+from ifonly.models.reading.assemble import RawTree, assemble, float64_at_most
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import reads
 
 __all__: list[str] = []
 

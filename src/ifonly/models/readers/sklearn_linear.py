@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ifonly.errors import UnsupportedModel
-from ifonly.models import Link, Read, reads
-from ifonly.models.bends import EXP
-from ifonly.models.outcomes import Bent
-from ifonly.models.source import Source
-from ifonly.models.steps import linear_form
+from ifonly.models.forms.bends import EXP
+from ifonly.models.forms.steps import linear_form
+from ifonly.models.read import Link, Read
+from ifonly.models.reading.outcomes import Bent
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import reads
 
 __all__ = ["labels_of", "linear_classifier"]
 

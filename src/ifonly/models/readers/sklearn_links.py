@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from ifonly.arrays import FloatArray
 from ifonly.errors import UnsupportedModel
-from ifonly.mip import FloatArray
-from ifonly.models import Form, Read, read_estimator, reads
-from ifonly.models.bends import EXP, EXPM1, SIGMOID, SQUARE, Bend, Broken
-from ifonly.models.compose import combine, mean
-from ifonly.models.curves import Curve, Softmax
-from ifonly.models.outcomes import Bent, Function, least, missing_for_all, shares
+from ifonly.models.form import Form
+from ifonly.models.forms.bends import EXP, EXPM1, SIGMOID, SQUARE, Bend, Broken
+from ifonly.models.forms.compose import combine, mean
+from ifonly.models.forms.curves import Curve, Softmax
+from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_compose import response
 from ifonly.models.readers.sklearn_linear import labels_of
-from ifonly.models.source import Source
+from ifonly.models.reading.outcomes import Bent, Function, least, missing_for_all, shares
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import read_estimator, reads
 
 __all__: list[str] = []
 

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from ifonly.errors import UnsupportedModel
-from ifonly.models import Form, Read, reads
-from ifonly.models.network import Graph
-from ifonly.models.source import Source
-from ifonly.models.steps import Lift
+from ifonly.models.form import Form
+from ifonly.models.forms.network import Graph
+from ifonly.models.forms.steps import Lift
+from ifonly.models.read import Read
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import reads
 
 __all__: list[str] = []
 

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
-from ifonly.mip import FloatArray
-from ifonly.models import Read, read_estimator, reads
-from ifonly.models.source import Column, Source
-from ifonly.models.transforms import apply_transformer, transforms
-from ifonly.schema import Numeric
+from ifonly.models.read import Read
+from ifonly.models.reading.source import Column, Source
+from ifonly.models.reading.transforms import apply_transformer, transforms
+from ifonly.models.registry import read_estimator, reads
 
 __all__: list[str] = []
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
-from ifonly.models.polynomials import Polynomials
-from ifonly.models.source import Column, Source
-from ifonly.models.stepwise import Jumps, as_floats, table_columns
-from ifonly.models.transforms import transforms
-from ifonly.schema import Numeric
+from ifonly.models.forms.polynomials import Polynomials
+from ifonly.models.reading.source import Column, Source
+from ifonly.models.reading.stepwise import Jumps, as_floats, table_columns
+from ifonly.models.reading.transforms import transforms
 
 __all__: list[str] = []
 

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ifonly.arrays import FloatArray
 from ifonly.errors import UnsupportedModel
-from ifonly.mip import FloatArray
-from ifonly.models import Link, Read, reads
-from ifonly.models.assemble import RawTree, assemble
+from ifonly.models.forms.trees import Trees
+from ifonly.models.read import Link, Read
 from ifonly.models.readers.sklearn_linear import labels_of
-from ifonly.models.source import Source
-from ifonly.models.trees import Trees
+from ifonly.models.reading.assemble import RawTree, assemble
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import reads
 
 __all__ = ["raw_tree", "takes_missing"]
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ifonly.errors import UnsupportedModel
-from ifonly.models import Read, reads
-from ifonly.models.graphs import Linked, agrees, as_classifier, as_regressor, clip, combine, joined, received
-from ifonly.models.network import Graph, Signal
-from ifonly.models.source import Source
-from ifonly.models.steps import Lift
+from ifonly.models.forms.network import Graph, Signal
+from ifonly.models.forms.steps import Lift
+from ifonly.models.read import Read
+from ifonly.models.reading.graphs import Linked, agrees, as_classifier, as_regressor, clip, combine, joined, received
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from ifonly.arrays import FloatArray
 from ifonly.errors import UnsupportedModel
-from ifonly.mip import FloatArray
-from ifonly.models import Form, Read, reads
-from ifonly.models.assemble import RawTree, assemble, float32_below
-from ifonly.models.codes import coded, with_hole
-from ifonly.models.linear import Linear
+from ifonly.models.form import Form
+from ifonly.models.forms.linear import Linear
+from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_linear import labels_of
-from ifonly.models.source import Source
+from ifonly.models.reading.assemble import RawTree, assemble, float32_below
+from ifonly.models.reading.codes import coded, with_hole
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import reads
 
 __all__ = ["read_booster"]
 
@@ -57,7 +59,7 @@ def refuse_booster(booster: Any, source: Source) -> Read:
     """A native booster takes a DMatrix, so there is nothing to confirm an answer with."""
     raise UnsupportedModel(
         f"{source.where}a native {type(booster).__name__} has no predict for frames. Wrap it: "
-        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.boosters."
+        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.adapters.boosters."
     )
 
 

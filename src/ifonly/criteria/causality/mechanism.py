@@ -1,0 +1,224 @@
+"""One structural equation: a feature that follows from its parents, said to the optimiser and to NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray
+from ifonly.criteria.causality.acting import acted
+from ifonly.data.schema import Numeric, Schema
+from ifonly.deadline import Deadline
+from ifonly.errors import Relaxation
+from ifonly.models.form import Form
+from ifonly.models.forms.compose import score_bounds
+from ifonly.models.read import Model
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine
+from ifonly.question.demand import Demand
+from ifonly.question.query import Query
+from ifonly.question.words import number
+
+if TYPE_CHECKING:
+    from ifonly.question.problem import Problem
+    from ifonly.question.statement import Statement
+
+__all__ = ["Follows", "Mechanism", "is_settled"]
+
+_TOLERANCE = 1e-6  # within which the equation holds, in the feature's own unit
+_DUST = 1e-9  # of the value: a consequence smaller than this is rounding, not a change
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """``c_i``: how much of feature ``i`` its parents explain.
+
+    Attributes
+    ----------
+    feature, parents
+        Positions in the schema.
+    form
+        The function, for the optimiser and for quick evaluation.
+    model
+        The user's own fitted model, which has the last word; None when the form is the definition.
+    """
+
+    feature: int
+    parents: tuple[int, ...]
+    form: Form
+    model: Model | None = None
+
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return ``c_i`` of canonical rows, by the user's own model."""
+        if self.model is None:
+            return self.form(U)[:, 0]
+        return np.asarray(self.model.predict(U), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Follows(Demand):
+    """``x_i = xhat_i + c_i(p) - c_i(phat)``; on a grid of step ``s``: within ``s / 2`` of the right-hand side.
+
+    Attributes
+    ----------
+    mechanism
+        The equation.
+    hat
+        ``xhat_i``.
+    at, said
+        ``c_i(phat)`` by the form and by the user's own model; each is subtracted from its own kind.
+    step
+        The spacing of the feature's grid, 0 for a continuous feature.
+    followers
+        For one of several equations: all features that follow from others, so that it proposes points for all.
+    """
+
+    mechanism: Mechanism
+    hat: float
+    at: float
+    said: float
+    step: float
+    followers: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, query: Query, mechanism: Mechanism) -> Follows:
+        """Return the demand for one question: the noise is what the equation leaves unexplained of the factual."""
+        schema, i = query.schema, mechanism.feature
+        feature = schema.features[i]
+        assert isinstance(feature, Numeric)
+        parents = ", ".join(schema.names[j] for j in mechanism.parents)
+        row = query.factual[None, :]
+        return cls(
+            f"{feature.name} follows from {parents}",
+            mechanism,
+            float(query.factual[schema.starts[i]]),
+            float(mechanism.form(row)[0, 0]),
+            float(mechanism(row)[0]),
+            feature.step or 0.0,
+        )
+
+    # -- the optimiser's side -----------------------------------------------------------------------------------
+    def narrow(self, query: Query, box: Box) -> None:
+        """Leave the feature what the bounds of ``c_i`` over the parents' box leave it."""
+        i, form = self.mechanism.feature, self.mechanism.form
+        if all(is_settled(query, box, j) for j in form.features()):
+            box.narrow(i, self.hat, self.hat)
+            return
+        (low,), (high,) = score_bounds(form, box)
+        middle = self.hat - self.at
+        room = 0.5 * self.step + _TOLERANCE * max(1.0, abs(self.hat))
+        box.narrow(i, middle + low - room, middle + high + room)
+
+    def tighten(self, query: Query, box: Box) -> None:
+        """What the parents can no longer do, the feature cannot follow."""
+        self.narrow(query, box)
+
+    def cuts(self, query: Query) -> Mapping[int, FloatArray]:
+        """Return the thresholds of the form."""
+        del query
+        return self.mechanism.form.cuts()
+
+    def raw(self, query: Query) -> frozenset[int]:
+        """Return the feature itself and the parents whose raw value the form needs."""
+        del query
+        return self.mechanism.form.raw() | {self.mechanism.feature}
+
+    def features(self, query: Query) -> frozenset[int]:
+        """Return the feature itself and the parents the form looks at."""
+        del query
+        return self.mechanism.form.features() | {self.mechanism.feature}
+
+    def _off(self, problem: Problem) -> Affine:
+        """Return ``x_i - xhat_i - c_i(p) + c_i(phat)``."""
+        (caused,) = self.mechanism.form.embed(problem.mip, problem.x)
+        return problem.x.raw(self.mechanism.feature) - caused + (self.at - self.hat)
+
+    def apply(self, problem: Problem) -> None:
+        """Embed the form and tie the feature to it."""
+        problem.mip.row(self._off(problem), -0.5 * self.step, 0.5 * self.step)
+
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
+        """Return single actions with what follows from them, and rows of the data taken back."""
+        return acted(statement, box, self.followers, deadline) if self.followers else ()
+
+    def refined(self, u: FloatArray) -> Follows | None:
+        """Refine a form that is not exact everywhere, such as a curve."""
+        form = self.mechanism.form.refined(u)
+        return None if form is None else replace(self, mechanism=replace(self.mechanism, form=form))
+
+    # -- NumPy's side -------------------------------------------------------------------------------------------
+    def target(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
+        """Return ``xhat_i + c_i(p) - c_i(phat)``, exactly ``xhat_i`` where no parent has changed."""
+        moved = query.changed(U)[:, list(self.mechanism.parents)].any(axis=1)
+        out = np.full(len(U), self.hat)
+        if moved.any():
+            rows = U[moved]
+            out[moved] += self.mechanism(rows) - self.said if by_model else self.mechanism.form(rows)[:, 0] - self.at
+        return out
+
+    def error(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
+        """Return how far each row is from the equation; on a grid, counted from half a step on."""
+        x = U[:, query.schema.starts[self.mechanism.feature]]
+        return np.maximum(np.abs(x - self.target(query, U, by_model=by_model)) - 0.5 * self.step, 0.0)
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say, by the form, which rows obey the equation."""
+        return np.asarray(self.error(query, U) <= self._tolerance(query.schema, U))
+
+    def verified(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say, by the user's own model, which rows obey the equation."""
+        return np.asarray(self.error(query, U, by_model=True) <= self._tolerance(query.schema, U))
+
+    def _tolerance(self, schema: Schema, U: FloatArray) -> FloatArray:
+        """Return 1e-6, or what the feature's column can hold where that is coarser (float32)."""
+        x, dtype = U[:, schema.starts[self.mechanism.feature]], schema.features[self.mechanism.feature].dtype
+        kind = np.dtype(getattr(dtype, "numpy_dtype", dtype))
+        grain = float(np.finfo(kind).eps) if kind.kind == "f" else 0.0
+        return np.maximum(_TOLERANCE, 4.0 * grain * np.abs(x))
+
+    def settle(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
+        """Return the rows with the feature computed anew from its parents, in the dtype of its column."""
+        start = query.schema.starts[self.mechanism.feature]
+        feature = query.schema.features[self.mechanism.feature]
+        assert isinstance(feature, Numeric)
+        x, target, out = U[:, start], self.target(query, U, by_model=by_model), U.copy()
+        target = np.where(np.abs(target - self.hat) <= _DUST * max(1.0, abs(self.hat)), self.hat, target)
+        if self.step:
+            # Half a step off, two values of the grid are right: the one that is there stays.
+            kept = np.abs(x - target) <= 0.5 * self.step + _DUST
+            target = np.where(kept, x, [feature.snap(float(t)) for t in target])
+        out[:, start] = target
+        return query.schema.stored(out)
+
+    # -- loosening ----------------------------------------------------------------------------------------------
+    def excess(self, problem: Problem) -> Affine:
+        """Return how far the feature is from what follows."""
+        off = self._off(problem)
+        least, most = problem.mip.bounds(off)
+        over = problem.mip.column(0.0, max(0.0, most), name="over")
+        under = problem.mip.column(0.0, max(0.0, -least), name="under")
+        problem.mip.row(off - over, upper=0.5 * self.step)
+        problem.mip.row(off + under, lower=-0.5 * self.step)
+        return over + under
+
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        """Say by how much the feature would have to be moved on its own."""
+        name = query.schema.names[self.mechanism.feature]
+        amount = float(self.error(query, u[None, :])[0])
+        return Relaxation(self.text, f"let {name} differ from what follows by {number(amount, 'up')}", amount)
+
+
+def is_settled(query: Query, box: Box, j: int) -> bool:
+    """Whether a box leaves feature `j` nothing but what it is."""
+    part = query.factual[query.schema.slice(j)]
+    if box.missing[j]:
+        return True
+    if not box.is_fixed(j):
+        return False
+    if isinstance(query.schema.features[j], Numeric):
+        return bool(box.lower[j] == part[0])
+    return bool(part[box.allowed[query.schema.slice(j)]].any())

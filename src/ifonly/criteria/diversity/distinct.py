@@ -1,0 +1,217 @@
+"""Demands that keep a further answer apart from an earlier one: by the features it changes, or by a distance.
+
+Another set of features, and a distance, are counted over the features that the model, another demand or a coupled cost
+looks at (`looked_at`). A change of any other feature costs something and does nothing, so it does not make an answer
+another one: neither the program nor its NumPy twin counts it, and a proof that there is no further answer speaks of
+the features looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray
+from ifonly.criteria.proximity import Proximity
+from ifonly.data.schema import Feature, Numeric
+from ifonly.deadline import Deadline
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine
+from ifonly.question.costs import Costs
+from ifonly.question.criterion import Criterion
+from ifonly.question.demand import Demand
+from ifonly.question.query import Query
+from ifonly.question.words import number
+
+if TYPE_CHECKING:
+    from ifonly.question.problem import Problem
+    from ifonly.question.statement import Statement
+
+__all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
+
+_LEAST_MOVE = 1e-4  # of the training range: less than that is not another answer
+_DUST = 1e-9  # of a sum of whole steps
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct(Demand):
+    """A demand for another answer, with points that are known to be worth a try; `among` are the features that count."""
+
+    known: tuple[FloatArray, ...] = ()
+    among: frozenset[int] = frozenset()
+
+    def _numbers(self, query: Query) -> frozenset[int]:
+        return frozenset(j for j in self.among if isinstance(query.schema.features[j], Numeric))
+
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
+        """Return the points worth a try."""
+        del statement, box, deadline
+        return self.known
+
+
+@dataclass(frozen=True, eq=False)
+class OtherFeatures(Distinct):
+    """The set of changed features must not be this one: ``sum_{j in S} (1 - z_j) + sum_{j not in S} z_j >= 1``.
+
+    The sums go over the features that are looked at. A number counts as changed by its raw value, also where no threshold
+    of the model notices.
+    """
+
+    changed: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
+
+    @classmethod
+    def than(cls, query: Query, changed: npt.NDArray[np.bool_], among: frozenset[int]) -> OtherFeatures:
+        """Return the demand for another set than the given one."""
+        return cls(f"change another set of features than {_names(query, changed)}", among=among, changed=changed)
+
+    def raw(self, query: Query) -> frozenset[int]:
+        """Return the numbers that are looked at."""
+        return self._numbers(query)
+
+    def apply(self, problem: Problem) -> None:
+        """Exclude this set: one of its features stays, or one outside of it surely moves."""
+        counted = sorted(self.among - problem.query.exempt)
+        problem.mip.row(Affine.total(self._differs(problem, j) for j in counted), lower=1.0)
+
+    def _differs(self, problem: Problem, j: int) -> Affine:
+        """Return an expression that is 1 only if feature `j` is changed here and not there, or there and not here."""
+        if problem.x.is_settled(j):  # also in a part of the box that a search has cut out
+            return Affine(constant=float(self.changed[j]))
+        if self.changed[j]:
+            return 1.0 - problem.x.changed(j)
+        return problem.x.surely_changed(j, _LEAST_MOVE * max(float(problem.query.training.range[j]), 1e-12))
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows change another set."""
+        among = sorted(self.among)
+        return np.asarray((query.counted(U)[:, among] != self.changed[among]).any(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOne(Distinct):
+    """One of these features must stay as it is: ``sum_{j in S} (1 - z_j) >= 1``; so no answer contains another."""
+
+    changed: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
+
+    @classmethod
+    def of(cls, query: Query, changed: npt.NDArray[np.bool_]) -> LeaveOne:
+        """Return the demand that one of the given features stays."""
+        return cls(f"leave one of {_names(query, changed)} as it is", changed=changed)
+
+    def apply(self, problem: Problem) -> None:
+        """Let one of the features stay; one that must differ anyway does not count."""
+        stays = [
+            Affine(constant=1.0) if problem.x.is_settled(j) else 1.0 - problem.x.changed(j)
+            for j in map(int, np.flatnonzero(self.changed))
+            if problem.x.is_home(j)
+        ]
+        problem.mip.row(Affine.total(stays), lower=1.0)
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows leave one of the features as it is."""
+        return np.asarray(~query.changed(U)[:, self.changed].all(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Apart(Distinct):
+    r"""The distance to an earlier answer ``y`` must be at least ``least``, in the l1 metric of the query's proximity.
+
+    ``sum_j r_j t_j + sum_j w_j [another level] >= least`` with ``t_j <= |x_j - y_j|``, which is not convex: with the
+    order literal ``b <=> x_j <= y_j`` and ``low <= x_j <= high``
+
+        t_j <= x_j - y_j + 2 (y_j - low) b,    t_j <= y_j - x_j + 2 (high - y_j) (1 - b).
+
+    The sums go over the features that are looked at.
+    """
+
+    point: FloatArray = None  # type: ignore[assignment]
+    metric: Proximity = None  # type: ignore[assignment]
+    least: float = 0.0
+
+    @classmethod
+    def from_(cls, point: FloatArray, metric: Proximity, least: float, among: frozenset[int]) -> Apart:
+        """Return the demand to keep a distance from one answer."""
+        text = f"be at least {number(least)} away from an earlier answer"
+        return cls(text, among=among, point=point, metric=Proximity("l1", metric.scale, metric.weights), least=least)
+
+    def _from_point(self, query: Query) -> Query:
+        return replace(query, factual=self.point)
+
+    def distance(self, query: Query, U: FloatArray) -> FloatArray:
+        """Return the distance of each row to the earlier answer, over the features that are looked at."""
+        apart = self._from_point(query)
+        return np.asarray(self._costs(query).per_feature(apart, U)[:, sorted(self.among)].sum(axis=1))
+
+    def _costs(self, query: Query) -> Costs:
+        costs = self.metric.costs(self._from_point(query))
+        assert costs is not None  # the l1 metric is separable
+        return costs
+
+    def cuts(self, query: Query) -> Mapping[int, FloatArray]:
+        """Cut every number at the earlier answer, so that a literal says on which side one is."""
+        return {j: self.point[[query.schema.starts[j]]] for j in sorted(self.raw(query))}
+
+    def raw(self, query: Query) -> frozenset[int]:
+        """Return the numbers that are looked at: within a cell, only the raw value tells how far one is."""
+        return frozenset(j for j in self._numbers(query) if not np.isnan(self.point[query.schema.starts[j]]))
+
+    def apply(self, problem: Problem) -> None:
+        """Demand the distance, and a little more of it from numbers that can be rounded."""
+        query, x = problem.query, problem.x
+        costs = self._costs(query)
+        moving = [j for j in sorted(self.among) if not x.is_settled(j)]
+        still = [j for j in sorted(self.among) if x.is_settled(j)]
+        home = costs.per_feature(self._from_point(query), query.factual[None, :])[0, still].sum()
+        terms = [Affine(constant=float(home))]
+        for j in moving:
+            if not isinstance(query.schema.features[j], Numeric):
+                terms.append(x.level_table(j, costs.levels[query.schema.slice(j)]))
+            elif costs.linear[j] > 0:
+                rate = float(costs.linear[j]) * _kept(query.schema.features[j])
+                terms.append(self._number(problem, j) * rate)
+        problem.mip.row(Affine.total(terms), lower=self._enough)
+
+    def _number(self, problem: Problem, j: int) -> Affine:
+        """Return an expression that is at most ``|x_j - y_j|``."""
+        x, y = problem.x, float(self.point[problem.query.schema.starts[j]])
+        low, high = float(problem.box.lower[j]), float(problem.box.upper[j])
+        if not x.is_raw(j):
+            hat = float(problem.query.factual[problem.query.schema.starts[j]])
+            return x.cell_table(j, np.abs(x.cells(j).nearest(hat) - y))
+        if low >= y or high <= y:
+            return x.raw(j) - y if low >= y else y - x.raw(j)
+        below = x.at_most(j, y)
+        t = problem.mip.column(0.0, max(high - y, y - low), name=f"{problem.query.schema.names[j]}_apart")
+        problem.mip.row(t - x.raw(j) - below * (2.0 * (y - low)), upper=-y)
+        problem.mip.row(t + x.raw(j) + below * (2.0 * (high - y)), upper=y + 2.0 * (high - y))
+        return t
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows are far enough away."""
+        return np.asarray(self.distance(query, U) >= self._enough)
+
+    @property
+    def _enough(self) -> float:
+        return self.least - _DUST * max(1.0, self.least)
+
+
+def _names(query: Query, changed: npt.NDArray[np.bool_]) -> str:
+    return ", ".join(query.schema.names[j] for j in np.flatnonzero(changed))
+
+
+def _kept(feature: Feature) -> float:
+    """Return how much of a move counts: a little less than all where storing it rounds, so that enough is left."""
+    if not isinstance(feature, Numeric) or feature.step is not None:
+        return 1.0
+    kind = getattr(feature.dtype, "numpy_dtype", feature.dtype)
+    return 1.0 - (1e-4 if np.dtype(kind).kind == "f" and np.dtype(kind).itemsize < 8 else 1e-6)
+
+
+def looked_at(query: Query, criteria: Sequence[Criterion], demands: Sequence[Demand]) -> frozenset[int]:
+    """Return the features that the model, a demand or a coupled cost looks at; all others stay unless a box moves them."""
+    seen = frozenset(query.model.read.form.features())
+    return seen.union(*(d.features(query) for d in demands), *(c.couples(query) for c in criteria))

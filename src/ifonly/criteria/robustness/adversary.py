@@ -1,0 +1,310 @@
+"""The adversary: the point of a ball that hurts most, and the search that goes on until there is none left.
+
+Cutting-set method (Mutapcic and Boyd 2009; Maragno et al. 2024 for counterfactuals): solve with what is demanded so far,
+let the adversary look for the worst point of the ball around the answer, rule that out, and repeat. Every round is a
+relaxation, so its bound holds; the last answer is robust, because the adversary's own program has no point left that
+flips it. What rules a point out is the outcome under the same shift, which is a copy of the model; and for trees a box
+that no answer may lie in (see `ifonly.criteria.robustness.nogo`), which is one row and makes the search finite.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.criteria.robustness.keeps_lead import Stays, lead
+from ifonly.criteria.robustness.nogo import far_shift, no_go
+from ifonly.data.schema import Numeric, Schema
+from ifonly.deadline import Deadline
+from ifonly.program.cells import grid_floor
+from ifonly.program.mip import Affine, Convex, Mip
+from ifonly.program.variables import Variables
+from ifonly.question.demand import Demand
+from ifonly.question.found import Found
+from ifonly.question.statement import Statement
+from ifonly.solvers.backend import Backend, Limits, Status
+from ifonly.solvers.tangents import solve
+
+__all__ = ["Attack", "Solve", "attack", "withstand", "withstands"]
+
+Solve = Callable[[Statement, Limits, Deadline], Found]
+
+_RESERVED = 0.25  # share of the time that is kept for the proof of an answer that is found at the last moment
+_AS_LONG = 2.0  # times as long as the longest proof so far is kept, once that is known and if it is less
+NEVER = Deadline.never()
+_REFINEMENTS = 20
+_GAP = 0.1  # of the least lead: what flips, flips by however much
+_FINE = 10.0  # steps of a grid within the reach that make it as good as continuous
+_COPIES = {"linf": 5, "l2": 3}  # of a model that boxes can replace: more make the program slow
+_LIFTS = 4
+_LIFT_GAP = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Attack:
+    """What the adversary found: nothing, with proof; or a point of the ball that breaks the demand; or no time.
+
+    Attributes
+    ----------
+    safe
+        Whether no point of the ball breaks the demand, proven.
+    point
+        A point that does.
+    least
+        The lead there.
+    """
+
+    safe: bool
+    point: FloatArray | None = None
+    least: float = np.inf
+
+
+def attack(demand: Stays, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline = NEVER) -> Attack:
+    """Look for the point of the ball around `u` with the least lead, among those whose lead is not enough."""
+    worst, deadline = Attack(True), deadline.within(limits.seconds)
+    for k in range(len(demand.goal.gaps([Affine()] * demand.form.n_outputs, 0.0))):
+        found = _attack_one(demand, u, k, backend, limits, deadline)
+        if not found.safe and found.point is None:
+            return found  # no time: what the other rows say does not matter
+        if not found.safe and (worst.safe or found.least < worst.least):
+            worst = found
+    return worst
+
+
+def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: Limits, deadline: Deadline) -> Attack:
+    """Minimise one gap over the ball; a point that only a loose form admits makes the form finer there."""
+    form, on_grids = demand.form, False
+    for _ in range(_REFINEMENTS):
+        if deadline.passed:
+            break
+        mip = Mip()
+        x = Variables(mip, demand.ball(u), u, form.cuts(), form.raw())
+        mip.minimise(demand.goal.gaps(form.embed(mip, x), 0.0)[k])
+        fine = _round(mip, x, demand, u) if demand.norm == "l2" else {}
+        program = mip.arrays()
+        if on_grids:
+            fine = {}
+        for value in fine.values():
+            program.integer[value.columns] = False
+        own = replace(limits, cutoff=demand.enough, gap=_GAP).within(deadline.left())
+        answer = solve(program, backend, own)
+        if answer.status is Status.INFEASIBLE or answer.bound >= demand.enough - 0.25 * demand.room:
+            return Attack(True)
+        if answer.values is None:
+            return Attack(False)
+        y = x.point(answer.values)
+        for j, value in fine.items():
+            y[x.schema.starts[j]] = _towards(x.schema, j, value.value(answer.values), u)
+        least = float(lead(demand.goal, demand.goal.read.form(y[None, :]))[0])
+        if least < demand.enough:
+            return Attack(False, y, least)
+        if fine:  # only a point between the grids flips: look on the grids
+            on_grids = True
+            continue
+        finer = form.refined(y)
+        if finer is None:
+            return Attack(answer.status is Status.OPTIMAL)
+        form = finer
+    return Attack(False)
+
+
+def _towards(schema: Schema, j: int, value: float, u: FloatArray) -> float:
+    """Return the value of feature `j`'s grid next to `value` on the side of `u`, where the ball is no smaller."""
+    feature, hat = schema.features[j], float(u[schema.starts[j]])
+    assert isinstance(feature, Numeric)
+    if value < hat:
+        return feature.snap(hat - float(grid_floor(feature, np.array([hat - value]))[0]))
+    return feature.snap(hat + float(grid_floor(feature, np.array([value - hat]))[0]))
+
+
+def _round(mip: Mip, x: Variables, demand: Stays, u: FloatArray) -> dict[int, Affine]:
+    """Demand ``sum_j ((y_j - u_j) / reach_j)^2 <= 1``: a number per cell where there is no raw value, else tangents.
+
+    The first tangent stands where the lead falls most steeply, which is exact as far as the form is linear. Returns the
+    raw values whose grid is so fine that it only gets in the way: without it the ball is a little larger, so that a proof of
+    safety holds, and a point that flips is put back on its grid.
+    """
+    squares, inner, steep = [Affine()], [], []
+    slopes = _slopes(demand, u)
+    fine: dict[int, Affine] = {}
+    for j in map(int, np.flatnonzero(demand.reach)):
+        hat, reach = float(u[x.schema.starts[j]]), float(demand.reach[j])
+        if x.box.is_fixed(j):
+            continue
+        if x.is_raw(j):
+            inner.append((x.raw(j) - hat) * (1.0 / reach))
+            steep.append(-slopes[j])
+            feature = x.schema.features[j]
+            if isinstance(feature, Numeric) and feature.step is not None and reach >= _FINE * feature.step:
+                fine[j] = x.raw(j)
+        else:
+            squares.append(x.cell_table(j, ((x.cells(j).nearest(hat) - hat) / reach) ** 2))
+    total = Affine.total(squares)
+    if not inner:
+        mip.row(total, upper=1.0)
+        return fine
+
+    ball = _within_one(inner) if total.is_constant else _within_one_with(total, inner)
+    mip.convex(ball)
+    if any(steep):
+        mip.row(ball.tangent(np.array([0.0, *steep])[-len(ball.inner) :] / np.linalg.norm(steep)), upper=0.0)
+    return fine
+
+
+def _within_one(inner: Sequence[Affine]) -> Convex:
+    """``|d| - 1 <= 0``, whose tangents touch the ball."""
+
+    def function(d: FloatArray) -> float:
+        return float(np.linalg.norm(d)) - 1.0
+
+    def gradient(d: FloatArray) -> FloatArray:
+        return d / max(float(np.linalg.norm(d)), 1e-300)
+
+    return Convex(tuple(inner), function, gradient)
+
+
+def _within_one_with(total: Affine, inner: Sequence[Affine]) -> Convex:
+    """``d_0 + sum_i d_i^2 - 1 <= 0``, with the squares of cells as ``d_0``."""
+
+    def function(d: FloatArray) -> float:
+        return float(d[0] + (d[1:] ** 2).sum() - 1.0)
+
+    def gradient(d: FloatArray) -> FloatArray:
+        return np.concatenate([[1.0], 2.0 * d[1:]])
+
+    return Convex((total, *inner), function, gradient)
+
+
+def _slopes(demand: Stays, u: FloatArray) -> FloatArray:
+    """Return by how much the lead rises per reach of each feature, from one end of the ball to the other."""
+    ends = np.diag(demand.reach)[demand.reach > 0]
+    up, down = (np.array([demand.leads(u[None, :], sign * s)[0] for s in ends]) for sign in (1.0, -1.0))
+    slopes = np.zeros(len(demand.reach))
+    slopes[demand.reach > 0] = 0.5 * (up - down)
+    return slopes
+
+
+def withstands(statement: Statement, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> bool:
+    """Whether a point, as it will be returned, is proven to meet every demand on a ball around it."""
+    balls = [d for d in statement.demands if isinstance(d, Stays) and d.reach.any()]
+    return all(attack(ball, u, backend, limits, deadline).safe for ball in balls)
+
+
+def withstand(
+    statement: Statement, search: Solve, backend: Backend, limits: Limits, deadline: Deadline
+) -> tuple[Found, Statement]:
+    """Search, attack, and demand more until no attack succeeds; return what was found and all that was demanded."""
+    if not any(isinstance(d, Stays) and d.reach.any() for d in statement.demands):
+        return search(statement, limits, deadline), statement
+    return _Siege(statement, search, backend, limits, deadline).run()
+
+
+class _Siege:
+    """One search for an answer that withstands every attack.
+
+    A search may use the time up to the deadline but for what the proof of its answer will take; so an answer that is
+    found at the last moment can still be proven.
+    """
+
+    def __init__(
+        self, statement: Statement, search: Solve, backend: Backend, limits: Limits, deadline: Deadline
+    ) -> None:
+        self.statement, self.search, self.backend, self.limits = statement, search, backend, limits
+        self.deadline = deadline
+        self.bound = -np.inf
+        self.longest: float | None = None
+
+    def run(self) -> tuple[Found, Statement]:
+        """Return the first answer that no attack breaks."""
+        lifted = False
+        while True:
+            found = self.search(self.statement, self.limits, self._for_search())
+            self.bound = max(self.bound, found.bound)
+            if found.u is None:
+                return self._unfinished(found), self.statement
+            attacks = self._attacks(found.u)
+            if all(a.safe for a in attacks):
+                return replace(found, pool=(found.u,)), self.statement
+            if found.interrupted or all(a.point is None for a in attacks) or self.deadline.passed:
+                return self._unfinished(found), self.statement
+            self.statement = self._stricter(found.u, attacks)
+            if not lifted:
+                lifted = True
+                self._lift(found.u, attacks)
+
+    def _for_search(self) -> Deadline:
+        """Return when a search must end, so that there is time to prove what it finds."""
+        left = self.deadline.left()
+        if not np.isfinite(left):
+            return self.deadline
+        reserved = _RESERVED * left
+        if self.longest is not None:
+            reserved = min(reserved, _AS_LONG * self.longest)
+        return self.deadline.earlier(reserved)
+
+    def _balls(self) -> list[Stays]:
+        return [d for d in self.statement.demands if isinstance(d, Stays) and d.reach.any()]
+
+    def _attacks(self, u: FloatArray) -> list[Attack]:
+        """Attack the point, as it will be returned, for every ball."""
+        balls = self._balls()
+        if any(np.array_equal(u, known, equal_nan=True) for ball in balls for known in ball.known):
+            return [Attack(True) for _ in balls]
+        row, began = self._returned(u), time.perf_counter()
+        found = [attack(ball, row, self.backend, self.limits, self.deadline) for ball in balls]
+        self.longest = max(self.longest or 0.0, time.perf_counter() - began)
+        return found
+
+    def _returned(self, u: FloatArray) -> FloatArray:
+        stored = self.statement.query.schema.stored(u)
+        return np.asarray(self.statement.settled(stored[None, :], by_model=True)[0])
+
+    def _unfinished(self, found: Found) -> Found:
+        """Return the best point known to be robust, if there is one, with the bound of all rounds."""
+        if found.status is Status.INFEASIBLE:
+            return found
+        known = [u for ball in self._balls() for u in ball.known]
+        if not known:
+            status = Status.INTERRUPTED if found.interrupted else Status.OUT_OF_TIME
+            return Found(status, bound=self.bound, interrupted=found.interrupted)
+        best = known[int(np.argmin(self.statement.objective(np.array(known))))]
+        return Found(Status.FEASIBLE, best, self.bound, (best,), found.interrupted)
+
+    # -- ruling out ---------------------------------------------------------------------------------------------
+    def _stricter(self, u: FloatArray, attacks: Sequence[Attack]) -> Statement:
+        """Return the statement with what rules out each point that was found."""
+        row, costs = self._returned(u), self.statement.costs()
+        new: dict[int, Demand] = {}
+        for ball, found in zip(self._balls(), attacks, strict=True):
+            if found.point is None:
+                continue
+            box = no_go(ball, self.statement.query, costs, row, found.point)
+            shift = None
+            if box is None or len(ball.shifts) < _COPIES[ball.norm]:
+                shift = far_shift(ball, self.statement.query, costs, row, found.point)
+            new[id(ball)] = ball.stricter(shift, box)
+        return self._with(new)
+
+    def _with(self, new: dict[int, Demand]) -> Statement:
+        return replace(self.statement, demands=tuple(new.get(id(d), d) for d in self.statement.demands))
+
+    def _lift(self, u: FloatArray, attacks: Sequence[Attack]) -> None:
+        """Look for a robust point by asking for a larger margin at the answer alone: it bounds all further rounds."""
+        balls, margin = self._balls(), self.statement.margin
+        for _ in range(_LIFTS):
+            behind = [b.enough - a.least for b, a in zip(balls, attacks, strict=True) if a.point is not None]
+            if not behind:
+                break
+            margin += 1.2 * max(behind)
+            limits = replace(self.limits, gap=max(self.limits.gap, _LIFT_GAP))
+            found = self.search(replace(self.statement, margin=margin), limits, self._for_search())
+            if found.u is None or self.deadline.passed:
+                break
+            u, attacks = found.u, self._attacks(found.u)
+            if all(a.safe for a in attacks):
+                self.statement = self._with({id(balls[0]): replace(balls[0], known=(*balls[0].known, u))})
+                break

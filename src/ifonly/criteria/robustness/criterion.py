@@ -1,0 +1,212 @@
+"""Robustness: the outcome holds around the answer, with a margin, and by the word of several models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.criteria.robustness.keeps_lead import Ball, Stays, on_grid
+from ifonly.criteria.validity import Target, resolve
+from ifonly.data.schema import Numeric
+from ifonly.errors import CriterionError
+from ifonly.models.forms.compose import score_bounds
+from ifonly.models.opening import open_model
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine
+from ifonly.question.criterion import Criterion
+from ifonly.question.demand import Demand
+from ifonly.question.goal import Goal
+from ifonly.question.query import Query
+from ifonly.question.training import Training
+from ifonly.question.words import number
+
+__all__ = ["Robustness"]
+
+# Of what the score can change by in the ball: by how much it must clear its threshold all over. A tie is not robust, and a
+# solver is off by a little less than this.
+_ROOM = 1e-5
+_ROUNDINGS = 64.0
+
+
+@dataclass(frozen=True)
+class Robustness(Criterion):
+    r"""Do not stand on the edge.
+
+    With ``radius``, the outcome stays what is wanted anywhere in the ball around the answer ``x``
+
+    * ``linf``: ``|y_j - x_j| <= radius * range_j`` for every feature ``j`` by itself;
+    * ``l2``: ``sum_j ((y_j - x_j) / range_j)^2 <= radius^2``;
+
+    where ``range_j`` is the training range. Categories do not move. Whole-numbered features, and those with a fixed
+    precision, move on their grid. Values beyond the schema's bounds do not exist, so the ball ends there. A tie does not
+    count as robust. This is the robust counterfactual of Maragno et al. (2024), found by adding the worst shift that an
+    adversary finds until it finds none.
+
+    Together, the margin holds and the models agree all over the ball.
+
+    Parameters
+    ----------
+    radius
+        How far the numbers may be off, as a share of each feature's training range.
+    norm
+        The shape of the ball.
+    features
+        The numeric features that may be off; by default all.
+    margin
+        By how much the wanted outcome must lead, in the model's own scores: log-odds for logistic regression, most
+        boosting and networks, a lead in probability for forests, the unit of the prediction in regression.
+    models
+        Further fitted models of the same columns that must also say what is wanted, e.g. the same model trained again.
+
+    Examples
+    --------
+    >>> Robustness(radius=0.02, norm="linf").radius
+    0.02
+    """
+
+    radius: float | None = None
+    norm: Ball = "linf"
+    features: Sequence[str] | None = None
+    margin: float | None = None
+    models: Sequence[Any] = ()
+    _read: dict[int, Training] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.radius is None and self.margin is None and not len(self.models):
+            raise CriterionError(
+                "Robustness needs radius= (a ball), margin= (on the score) or models=[...] that agree."
+            )
+        for name in ("radius", "margin"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise CriterionError(f"The '{name}' of Robustness must be a positive number, got {value!r}.")
+        if self.norm not in get_args(Ball):
+            raise CriterionError(
+                f"The 'norm' of Robustness must be one of {', '.join(get_args(Ball))}. Got {self.norm!r}."
+            )
+        if isinstance(self.features, str):
+            raise CriterionError(
+                f"The 'features' of Robustness must be a list, got the text {self.features!r}. Write "
+                f"features=[{self.features!r}]."
+            )
+        if self.features is not None and self.radius is None:
+            raise CriterionError("The 'features' of Robustness say what may be off within a radius; give radius= too.")
+
+    def check(self, query: Query) -> None:
+        """Every named feature must be numeric, every model readable, and the target one an adversary can attack."""
+        for name in self.features or ():
+            if not isinstance(query.schema[name], Numeric):
+                raise CriterionError(
+                    f"{name!r} is {query.schema[name].kind}: its levels are not off by a little. Take it out of the "
+                    "'features' of Robustness; to forbid levels use Actionability(allow={...})."
+                )
+        for goal in self._goals(query):
+            if self.radius is not None and not goal.gaps([Affine()] * goal.read.form.n_outputs, 0.0):
+                raise CriterionError(
+                    "A probability out of a softmax over several classes is not linear in the scores, so its least value "
+                    "in a ball cannot be proven. Ask for the class alone, with margin= in place of the probability."
+                )
+            absent = set(np.flatnonzero(Box.of(query.schema, query.factual).missing)) - goal.read.accepts_missing
+            if absent:
+                raise CriterionError(
+                    f"{type(goal.model.estimator).__name__} gives a missing value of {query.schema.names[min(absent)]!r} "
+                    "no meaning, but this row has one. "
+                    "Fill it in, or leave this model out of Robustness(models=[...])."
+                )
+
+    # -- demands ------------------------------------------------------------------------------------------------
+    def demands(self, query: Query) -> list[Demand]:
+        """Return one demand per model."""
+        out: list[Demand] = []
+        for i, goal in enumerate(self._goals(query)):
+            radius, ranges = self.radius or 0.0, self._ranges(query, goal)
+            reach = on_grid(query.schema, radius * ranges, self.norm)
+            if i == 0 and self.margin is None and not reach.any():
+                continue
+            room = _room(query, goal, reach) if reach.any() or not _ties_hold(goal) else 0.0
+            demand = Stays(
+                self._text(goal, i, ball=bool(reach.any())),
+                goal,
+                goal.read.form,
+                self.margin or 0.0,
+                room,
+                reach,
+                self.norm,
+                shifts=(np.zeros(len(query.schema)),),
+                limits=Box.of(query.schema, query.factual),
+                radius=radius,
+                ranges=ranges,
+            )
+            out.append(demand)
+        return out
+
+    def _text(self, goal: Goal, i: int, *, ball: bool) -> str:
+        who = f"models[{i - 1}] also says " if i else ""
+        lead = f" by a margin of {number(self.margin)}" if self.margin else ""
+        radius = number(self.radius or 0.0)
+        where = f" anywhere within {radius} of the ranges ({self.norm})" if ball else ""
+        return f"{who}{goal.text.removeprefix('want ')}{lead}{where}"
+
+    def _goals(self, query: Query) -> list[Goal]:
+        """Return the goal of each model, the explained one first."""
+        goal = query.goal
+        assert goal is not None
+        others = [self._opened(query.training, i, estimator).model for i, estimator in enumerate(self.models)]
+        return [goal, *(resolve(_target(goal), model) for model in others)]
+
+    def _opened(self, training: Training, i: int, estimator: Any) -> Training:
+        known = self._read.get(i)
+        if known is None or known.U is not training.U:
+            complete = ~np.isnan(training.U).any(axis=1)
+            example = training.schema.decode(training.U[[int(np.argmax(complete))]])
+            _, model, _, _ = open_model(estimator, example, training.schema)
+            known = self._read[i] = Training(training.schema, training.U, model)
+        return known
+
+    def _ranges(self, query: Query, goal: Goal) -> FloatArray:
+        """Return the training range of each feature that may be off; 0 where that changes nothing."""
+        schema, ranges = query.schema, np.zeros(len(query.schema))
+        named = schema.names if self.features is None else self.features
+        for j in goal.read.form.features() & {schema.index(name) for name in named}:
+            if isinstance(schema.features[j], Numeric) and not np.isnan(query.factual[schema.starts[j]]):
+                ranges[j] = query.training.range[j]
+        return ranges
+
+    def remarks(self, query: Query, U: FloatArray) -> list[str]:
+        """Say what was proven of every answer."""
+        del U
+        balls = [d.text for d in self.demands(query) if isinstance(d, Stays) and d.reach.any()]
+        return [f"proven against every point of the ball: {text}" for text in balls]
+
+
+def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
+    """Return the lead that can be told from a tie, for scores as they are in a ball of this size around the factual."""
+    form, ball = goal.read.form, Box.of(query.schema, query.factual)
+    noise = goal.rounding(form, ball)
+    for j in map(int, np.flatnonzero(reach)):
+        hat = float(query.factual[query.schema.starts[j]])
+        ball.lower[j], ball.upper[j] = max(ball.lower[j], hat - reach[j]), min(ball.upper[j], hat + reach[j])
+    for j, feature in enumerate(query.schema.features):
+        part = query.factual[query.schema.slice(j)]
+        if not isinstance(feature, Numeric):
+            ball.keep_levels(j, part > 0)
+        elif not reach[j] and not np.isnan(part[0]):
+            ball.lower[j] = ball.upper[j] = part[0]
+    low, high = score_bounds(form, ball)
+    width = float(np.max(high - low))
+    return _ROOM * width + _ROUNDINGS * noise if np.isfinite(width) else _ROOM + _ROUNDINGS * noise
+
+
+def _ties_hold(goal: Goal) -> bool:
+    return goal.read.piecewise_constant and goal.ties_are_ours()
+
+
+def _target(goal: Goal) -> Target:
+    if goal.kind == "interval":
+        low, high = (None if np.isinf(end) else end for end in (goal.low, goal.high))
+        return Target(at_least=low, at_most=high)
+    return Target(goal.label, goal.probability if goal.kind == "probability" else None)

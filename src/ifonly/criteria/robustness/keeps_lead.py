@@ -1,0 +1,301 @@
+"""The demand behind robustness: a lead that is kept under every shift that is known to matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric, Schema
+from ifonly.deadline import Deadline
+from ifonly.errors import Relaxation
+from ifonly.models.form import Form
+from ifonly.program.box import Box
+from ifonly.program.cells import Cells
+from ifonly.program.mip import Affine
+from ifonly.program.shifted import Shifted, moved, moved_cuts
+from ifonly.question.demand import Demand
+from ifonly.question.feasible import feasible
+from ifonly.question.goal import Goal
+from ifonly.question.query import Query
+from ifonly.question.words import number
+
+if TYPE_CHECKING:
+    from ifonly.question.problem import Problem
+    from ifonly.question.statement import Statement
+
+__all__ = ["Ball", "Stays", "lead", "on_grid"]
+
+Ball = Literal["linf", "l2"]
+
+_GRID_DUST = 1e-9
+_SWEEPS = 2
+_SPREAD = 65
+_PULLING = 0.2  # share of the time left that points known to be robust may be pulled back in
+_WIDER = 1e-9  # shifts reach this share beyond the ball, so that rounding never lets its edge slip out
+
+
+def lead(goal: Goal, scores: FloatArray) -> FloatArray:
+    """Return by how much the scores clear the goal, the tightest row of it: the NumPy twin of `Goal.gaps`."""
+    gaps = goal.gaps([Affine.of(k) for k in range(scores.shape[1])], 0.0)
+    if gaps:
+        return np.asarray(np.min([scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0))
+    probabilities = goal.read.probabilities(scores)
+    assert probabilities is not None
+    return np.asarray(np.log(probabilities[:, goal.index] / goal.probability))
+
+
+def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
+    """Return how far each feature can be off on its grid: whole steps, or nothing when there is not even one.
+
+    In an l2 ball the half-axes stay what they are, because steps of several features share the radius.
+    """
+    out = reach.copy()
+    for j in np.flatnonzero(reach):
+        feature = schema.features[j]
+        if isinstance(feature, Numeric) and feature.step is not None:
+            steps = float(np.floor(reach[j] / feature.step + _GRID_DUST))
+            if norm == "linf" or not steps:
+                out[j] = feature.snap(steps * feature.step)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Stays(Demand):
+    """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter.
+
+    Attributes
+    ----------
+    goal
+        What must hold, of the explained model or of another.
+    form
+        The scores of that model, refined where it was needed.
+    margin, room
+        The lead that is demanded, and the little more that keeps ties and rounding away.
+    reach
+        Per feature: how far a number may be off; all zeros for a demand on the answer alone.
+    norm
+        The shape of the ball with these half-axes.
+    shifts
+        The shifts found so far, "none" first; `ifonly.criteria.robustness.adversary` adds to them.
+    limits
+        The schema's bounds, beyond which there are no values.
+    nogo
+        Boxes found so far in which no answer may lie: from anywhere in them, the ball meets points that flip.
+    known
+        Points that are proven to keep the lead all over their ball.
+    radius, ranges
+        What the reach is made of, before grids.
+    """
+
+    goal: Goal
+    form: Form
+    margin: float
+    room: float
+    reach: FloatArray
+    norm: Ball
+    shifts: tuple[FloatArray, ...]
+    limits: Box
+    nogo: tuple[Box, ...] = ()
+    known: tuple[FloatArray, ...] = ()
+    radius: float = 0.0
+    ranges: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def enough(self) -> float:
+        """The lead at which a point counts as safe; half the room is left to the solver's tolerance."""
+        return self.margin + 0.5 * self.room
+
+    def stricter(self, shift: FloatArray | None = None, nogo: Box | None = None) -> Stays:
+        """Return the demand with one more shift, or one more box to stay out of."""
+        shifts = self.shifts if shift is None else (*self.shifts, shift)
+        return replace(self, shifts=shifts, nogo=self.nogo if nogo is None else (*self.nogo, nogo))
+
+    def weaker(self, share: float) -> Stays:
+        """Return the demand for a part of the ball, with nothing found yet."""
+        reach = on_grid(self.limits.schema, self.radius * share * self.ranges, self.norm)
+        return replace(self, reach=reach, shifts=self.shifts[:1], nogo=(), known=(), radius=self.radius * share)
+
+    # -- the ball -----------------------------------------------------------------------------------------------
+    def ball(self, u: FloatArray) -> Box:
+        """Return the box of all points that no feature by itself takes out of the ball around `u`."""
+        schema, box = self.limits.schema, self.limits.copy()
+        for j, feature in enumerate(schema.features):
+            part = u[schema.slice(j)]
+            if isinstance(feature, Numeric):
+                box.missing[j] = bool(np.isnan(part[0]))
+                if not box.missing[j]:
+                    box.narrow(j, float(part[0] - self.reach[j]), float(part[0] + self.reach[j]))
+                    box.lower[j], box.upper[j] = min(box.lower[j], part[0]), max(box.upper[j], part[0])
+            else:
+                box.missing[j] = not part.any()
+                box.keep_levels(j, part > 0.5)
+        return box
+
+    def widened(self) -> FloatArray:
+        """Return the reach with room for the rounding of each feature's stored values; grids need none."""
+        out = self.reach.copy()
+        for j in np.flatnonzero(self.reach):
+            feature = self.limits.schema.features[j]
+            assert isinstance(feature, Numeric)
+            if feature.step is None:
+                kind = getattr(feature.dtype, "numpy_dtype", feature.dtype)
+                grain = np.finfo(kind).eps if np.dtype(kind).kind == "f" else np.finfo(np.float64).eps
+                size = max(abs(self.limits.lower[j]), abs(self.limits.upper[j]))
+                out[j] += _WIDER * out[j] + 4.0 * float(grain) * size
+        return out
+
+    def _inside(self, shift: FloatArray) -> FloatArray:
+        """Return a shift drawn in as far as rounding can matter: the program asks for more, the check for less."""
+        dust = 2.0 * (self.widened() - self.reach)
+        return np.asarray(np.sign(shift) * np.maximum(np.minimum(np.abs(shift), self.reach) - dust, 0.0))
+
+    # -- the optimiser's side -----------------------------------------------------------------------------------
+    def cuts(self, query: Query) -> Mapping[int, FloatArray]:
+        """Return the thresholds of the form, moved against each shift."""
+        parts: dict[int, list[FloatArray]] = {}
+        for j, cuts in self.form.cuts().items():
+            feature = query.schema.features[j]
+            assert isinstance(feature, Numeric)
+            parts[j] = [moved_cuts(feature, cuts, float(s[j])) for s in self.shifts]
+        for box in self.nogo:
+            for j in self._bounded(query, box):
+                parts.setdefault(j, []).append(np.array([np.nextafter(box.lower[j], -np.inf), box.upper[j]]))
+        return {j: np.unique(np.concatenate(p)) for j, p in parts.items()}
+
+    def _bounded(self, query: Query, box: Box) -> list[int]:
+        """Return the numeric features by which one can leave a box."""
+        inside = ((box.lower > self.limits.lower) | (box.upper < self.limits.upper)) & ~box.missing
+        numeric = (j for j in sorted(self.features(query)) if isinstance(query.schema.features[j], Numeric))
+        return [j for j in numeric if inside[j]]
+
+    def raw(self, query: Query) -> frozenset[int]:
+        """Return the numeric features whose raw value the form needs."""
+        del query
+        return self.form.raw()
+
+    def features(self, query: Query) -> frozenset[int]:
+        """Return the features the form looks at."""
+        del query
+        return self.form.features()
+
+    def apply(self, problem: Problem) -> None:
+        """Embed the form once per shift, and demand the lead there; then stay out of the boxes."""
+        least = self.margin + max(problem.margin, self.room)
+        for shift in self.shifts:
+            view = copy(problem)
+            if shift.any() or self.goal is not problem.query.goal:
+                view.outputs = self.form.embed(problem.mip, Shifted(problem.x, shift))
+            gaps = self.goal.gaps(view.outputs, 0.0)
+            for gap in gaps:
+                problem.mip.row(gap, lower=least)
+            if not gaps:
+                view.margin = least
+                self.goal.apply(view)
+        for box in self.nogo:
+            problem.mip.row(self._outside(problem, box), lower=1.0)
+
+    def _outside(self, problem: Problem, box: Box) -> Affine:
+        """Return the number of features that leave a box: below it, above it, or by their level."""
+        query, x = problem.query, problem.x
+        terms = []
+        for j in self._bounded(query, box):
+            terms.append(x.at_most(j, float(np.nextafter(box.lower[j], -np.inf))))
+            terms.append(1.0 - x.at_most(j, float(box.upper[j])))
+        levels = (j for j in sorted(self.features(query)) if not isinstance(query.schema.features[j], Numeric))
+        terms += [x.level_in(j, ~box.allowed[query.schema.slice(j)]) for j in levels if not box.missing[j]]
+        return Affine.total(terms)
+
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterator[FloatArray]:
+        """Yield the points that are known to be robust, pulled back as far as what is demanded so far allows.
+
+        Pulling back looks at every cell of every changed feature, so it gets a share of the time that is left.
+        """
+        pulling = deadline.within(_PULLING * deadline.left())
+        for u in self.known:
+            if bool(box.contains(u[None, :])[0]):
+                yield self._pulled(statement, box, u, pulling)
+
+    def _pulled(self, statement: Statement, box: Box, u: FloatArray, deadline: Deadline) -> FloatArray:
+        """Move one feature after the other to its cheapest value that keeps all demands, the dearest first."""
+        query, costs = statement.query, statement.costs()
+        for _ in range(_SWEEPS):
+            paid = costs.per_feature(query, u[None, :])[0]
+            for j in map(int, np.argsort(-paid)[: int((paid > 0).sum())]):
+                if deadline.passed:
+                    return u
+                values = self._nearer(query, box, j, u)
+                rows = np.repeat(u[None, :], len(values), axis=0)
+                rows[:, query.schema.slice(j)] = values
+                rows = rows[np.argsort(costs.per_feature(query, rows)[:, j], kind="stable")]
+                kept = feasible(statement.demands, query, box, rows, deadline, only_first=True)
+                if kept.any():
+                    u = rows[int(np.argmax(kept))]
+        return u
+
+    def _nearer(self, query: Query, box: Box, j: int, u: FloatArray) -> FloatArray:
+        """Return values of a feature between the factual's and a point's: one per cell, or evenly spread."""
+        feature, part = query.schema.features[j], query.schema.slice(j)
+        if not isinstance(feature, Numeric):
+            return query.factual[None, part]
+        hat, value = float(query.factual[part][0]), float(u[part][0])
+        low, high = max(min(hat, value), float(box.lower[j])), min(max(hat, value), float(box.upper[j]))
+        if np.isnan(hat) or low > high:
+            return u[None, part]
+        cells = Cells.of(feature, low, high, self.cuts(query).get(j, np.empty(0)))
+        spread = [feature.snap(float(v)) for v in np.linspace(hat, value, _SPREAD)] if j in self.raw(query) else []
+        return np.array([*cells.nearest(hat), *spread])[:, None]
+
+    # -- loosening ----------------------------------------------------------------------------------------------
+    def excess(self, problem: Problem) -> Affine | None:
+        """How far the lead stays behind its margin, for a margin on the answer alone."""
+        own = self.goal is problem.query.goal
+        gaps = self.goal.gaps(problem.outputs, 0.0) if own and not self.reach.any() else []
+        if not gaps:
+            return None
+        worst = problem.mip.column(0.0, self.margin, name="behind")
+        for gap in gaps:
+            problem.mip.row(gap + worst, lower=self.margin)
+        return worst
+
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        """Name the margin that is within reach."""
+        if self.goal is not query.goal or self.reach.any():
+            return super().loosened(query, u)
+        reached = float(self.leads(u[None, :], self.shifts[0])[0])
+        change = f"margin {number(self.margin)} -> {number(reached, 'down')}"
+        return Relaxation(self.text, change, self.margin - reached)
+
+    # -- NumPy's side -------------------------------------------------------------------------------------------
+    def leads(self, U: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the lead of rows that are off by a shift, by the form."""
+        return lead(self.goal, self.goal.read.form(moved(self.limits, U, shift)))
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows keep the lead under every known shift, and lie in no box that is ruled out."""
+        del query
+        good = np.ones(len(U), dtype=np.bool_)
+        for shift in self.shifts:
+            good[good] = self.leads(U[good], self._inside(shift)) >= self.enough
+        for box in self.nogo:
+            good &= ~box.contains(U)
+        return good
+
+    def verified(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows do so, and have the outcome by the model's own word."""
+        good = self.holds(query, U)
+        if good.any() and self.goal is not query.goal:
+            good[good] = self.goal.confirmed(U[good])
+        return good
+
+    def refined(self, u: FloatArray) -> Stays | None:
+        """Return the demand with a form that is exact at `u`, shifted or not."""
+        form = self.form
+        for shift in self.shifts:
+            form = form.refined(moved(self.limits, u[None, :], shift)[0]) or form
+        return None if form is self.form else replace(self, form=form)

@@ -1,0 +1,266 @@
+"""The kinds of features, and how one column becomes numbers and comes back in its own dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isinf
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ifonly.arrays import FloatArray
+from ifonly.errors import SchemaError, did_you_mean
+
+__all__ = [
+    "WHOLE_TOLERANCE",
+    "Binary",
+    "Categorical",
+    "Feature",
+    "Integer",
+    "Numeric",
+    "Ordinal",
+    "code_of",
+    "codes_of",
+    "number_of",
+    "numbers_of",
+    "plain",
+    "restore_levels",
+    "restore_numbers",
+]
+
+WHOLE_TOLERANCE = 1e-9
+_LARGEST_WHOLE = 2.0**53
+_DOUBLE = np.dtype("float64")
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """A real feature within ``[lower, upper]``, on the grid of `precision` decimals when that is given."""
+
+    name: str
+    lower: float
+    upper: float
+    precision: int | None = None
+    label: str = ""
+    dtype: Any = np.dtype("float64")
+
+    kind: ClassVar[str] = "numeric"
+    width: ClassVar[int] = 1
+
+    @property
+    def step(self) -> float | None:
+        """The grid's spacing, or None for a continuous feature."""
+        return None if self.precision is None else 10.0**-self.precision
+
+    def at_least(self, value: npt.ArrayLike) -> FloatArray:
+        """Return the least numbers that the column's dtype can hold and that are not below the given ones."""
+        return self._stored(value, np.inf)
+
+    def at_most(self, value: npt.ArrayLike) -> FloatArray:
+        """Return the greatest numbers that the column's dtype can hold and that are not above the given ones."""
+        return self._stored(value, -np.inf)
+
+    def _stored(self, value: npt.ArrayLike, towards: float) -> FloatArray:
+        given = np.asarray(value, dtype=np.float64)
+        if self.dtype == _DOUBLE:
+            return given
+        kind = np.dtype(getattr(self.dtype, "numpy_dtype", self.dtype)) if self.precision is None else np.dtype(float)
+        if kind.kind != "f" or kind.itemsize >= given.itemsize:
+            return given
+        with np.errstate(over="ignore"):
+            near = given.astype(kind)
+        beyond = near.astype(np.float64) < given if towards > 0 else near.astype(np.float64) > given
+        return np.asarray(np.where(beyond, np.nextafter(near, kind.type(towards)), near), dtype=np.float64)
+
+    def snap(self, value: float) -> float:
+        """Return `value` on the grid (nearest point), free of the dust of floating point."""
+        return value if self.precision is None else float(round(value, self.precision))
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(Numeric):
+    """A whole-numbered feature within ``[lower, upper]``."""
+
+    precision: int | None = 0
+    dtype: Any = np.dtype("int64")
+
+    kind: ClassVar[str] = "integer"
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """A feature with unordered levels."""
+
+    name: str
+    levels: tuple[Any, ...]
+    label: str = ""
+    dtype: Any = np.dtype("object")
+
+    kind: ClassVar[str] = "categorical"
+
+    @property
+    def width(self) -> int:
+        """Number of levels, which is the number of 0/1 entries in `u`."""
+        return len(self.levels)
+
+    def position(self, level: Any) -> int:
+        """Return the index of a level, or say which levels there are."""
+        for i, known in enumerate(self.levels):
+            if known == level and isinstance(known, bool) == isinstance(level, (bool, np.bool_)):
+                return i
+        raise SchemaError(
+            f"Unseen level {level!r} of {self.name!r}: known levels are {', '.join(map(repr, self.levels))}."
+            f"{did_you_mean(level, self.levels)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinal(Categorical):
+    """A feature with ordered levels: a step of one level costs ``1 / (levels - 1)`` of a full swing."""
+
+    kind: ClassVar[str] = "ordinal"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Categorical):
+    """A feature with two levels."""
+
+    kind: ClassVar[str] = "binary"
+
+
+Feature = Numeric | Categorical
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python value it holds."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def numbers_of(column: pd.Series[Any], feature: Numeric) -> FloatArray:
+    """Return a column as numbers (NaN where missing), or say which value is none or does not fit the feature."""
+    if pd.api.types.is_any_real_numeric_dtype(column.dtype):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = np.array([np.nan if _is_missing(v) else _as_number(v, feature) for v in column])
+    unfit = np.isinf(values)
+    if isinstance(feature, Integer):
+        unfit |= np.abs(values) > _LARGEST_WHOLE
+    if feature.precision is not None:
+        rounded = np.round(values, feature.precision)
+        with np.errstate(invalid="ignore"):
+            unfit |= np.abs(values - rounded) > WHOLE_TOLERANCE * np.maximum(1.0, np.abs(values))
+    if unfit.any():
+        _refuse_unfit(float(values[np.argmax(unfit)]), feature)
+    return values
+
+
+def number_of(value: Any, feature: Numeric) -> float:
+    """Return one value as a number: the same as for a column, without the accessors that a column is worth."""
+    if _is_missing(value):
+        return np.nan
+    number = _as_number(value, feature)
+    if feature.precision is not None or isinf(number):
+        off = isinf(number) or abs(number - round(number, feature.precision)) > WHOLE_TOLERANCE * max(1.0, abs(number))
+        if off or (isinstance(feature, Integer) and abs(number) > _LARGEST_WHOLE):
+            _refuse_unfit(number, feature)
+    return number
+
+
+def _refuse_unfit(value: float, feature: Numeric) -> NoReturn:
+    if isinf(value):
+        raise SchemaError(f"Infinity in column {feature.name!r}. Replace it by a finite value.")
+    if isinstance(feature, Integer) and abs(value) > _LARGEST_WHOLE:
+        raise SchemaError(
+            f"Column {feature.name!r} has whole numbers beyond 2**53, which floating point cannot tell apart. Drop it "
+            "if it is an identifier, or measure it in a larger unit."
+        )
+    wanted = "a whole number" if isinstance(feature, Integer) else f"{feature.precision} decimals"
+    raise SchemaError(
+        f"Column {feature.name!r} is declared to have {wanted}, got {value!r}. Round it, or read the column as "
+        f"continuous: Schema.infer(X, numeric=[{feature.name!r}])."
+    )
+
+
+def _as_number(value: Any, feature: Numeric) -> float:
+    if not isinstance(value, (pd.Timestamp, pd.Timedelta, np.datetime64, np.timedelta64)):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise SchemaError(
+        f"Column {feature.name!r} must be a number, got {value!r} ({type(value).__name__}). Convert it, or fit the "
+        "schema with this column as a category."
+    )
+
+
+def codes_of(column: pd.Series[Any], feature: Categorical) -> npt.NDArray[np.int64]:
+    """Return the position of each value among the levels, -1 where missing."""
+    lookup = {level: i for i, level in enumerate(feature.levels)}
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        seen = column.cat.codes.to_numpy()
+        values = [plain(v) for v in column.dtype.categories]
+        used = set(seen[seen >= 0].tolist())
+        table = [_code(v, lookup, feature) if i in used else -1 for i, v in enumerate(values)]
+        return np.append(np.array(table, dtype=np.int64), -1)[seen]
+    return np.array([code_of(v, feature, lookup) for v in column.to_numpy(dtype=object)], dtype=np.int64)
+
+
+def code_of(value: Any, feature: Categorical, lookup: Mapping[Any, int]) -> int:
+    """Return the position of one value among the levels, -1 when it is missing."""
+    return -1 if _is_missing(value) else _code(plain(value), lookup, feature)
+
+
+def _code(value: Any, lookup: Mapping[Any, int], feature: Categorical) -> int:
+    code = lookup.get(value)
+    return feature.position(value) if code is None else code
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def restore_numbers(values: FloatArray, feature: Numeric) -> Any:
+    """Return numbers in the dtype of the feature's column, on its grid."""
+    if feature.precision is not None:
+        values = np.round(values, feature.precision)
+    if pd.api.types.is_integer_dtype(feature.dtype) and not isinstance(feature, Integer):
+        return values  # an integer column read as continuous: its answers need not be whole
+    dtype = _wide_enough(values, feature.dtype)
+    if isinstance(dtype, np.dtype):
+        if dtype.kind in "iub" and np.isnan(values).any():
+            return values
+        return values.astype(dtype)
+    return pd.array(values, dtype=dtype)
+
+
+def _wide_enough(values: FloatArray, dtype: Any) -> Any:
+    """Return the column's dtype, or a wider one when a value does not fit into it and would wrap around."""
+    stored = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)
+    if stored is None or stored.kind not in "iu":
+        return dtype
+    limits = np.iinfo(stored)
+    if not bool(((values < limits.min) | (values > limits.max)).any()):
+        return dtype
+    return np.dtype("int64") if isinstance(dtype, np.dtype) else pd.Int64Dtype()
+
+
+def restore_levels(part: FloatArray, feature: Categorical) -> Any:
+    """Return 0/1 entries as levels in the dtype of the feature's column; no level at all is a missing value."""
+    present = part.any(axis=1)
+    codes = np.where(present, part.argmax(axis=1), -1)
+    if isinstance(feature.dtype, pd.CategoricalDtype):
+        named = feature.dtype.categories.tolist()
+        if named != list(feature.levels):  # the same levels in another order
+            codes = np.array([*(named.index(level) for level in feature.levels), -1])[codes]
+        return pd.Categorical.from_codes(codes, dtype=feature.dtype, validate=False)
+    values = [feature.levels[c] if c >= 0 else None for c in codes]
+    if isinstance(feature.dtype, np.dtype) and (feature.dtype == object or not present.all()):
+        return pd.Series(values, dtype=object)  # a bare array of text would become the dtype "str"
+    if isinstance(feature.dtype, np.dtype):
+        return np.array(values).astype(feature.dtype)
+    return pd.array(values, dtype=feature.dtype)

@@ -1,0 +1,1 @@
+"""Forms: linear, trees, networks, curves, and forms made of forms."""

@@ -1,0 +1,195 @@
+"""Curves of scores: a bend of each score of a form, and the softmax of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.models.form import Form
+from ifonly.models.forms.around import Around
+from ifonly.models.forms.bends import EXP, SOFTPLUS, Bend, chain
+from ifonly.models.forms.compose import combine, for_budget, score_bounds
+from ifonly.models.forms.propagate import Bounds, Budget
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine, Mip
+from ifonly.program.variables import Variables
+
+__all__ = ["Curve", "Softmax"]
+
+# Pieces of a curve at first (a softmax is made of many), and how much finer each refinement makes it.
+_PIECES, _SOFTMAX_PIECES = 8, 5
+_FINER = 1.5
+# How far the bounds of a curve's argument are widened against rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Curve(Around):
+    """``bends[k](s[k])`` of the scores ``s`` of a form: exact to NumPy, a chain of polygons to the program.
+
+    Attributes
+    ----------
+    inner
+        The form.
+    bends
+        One function per score.
+    points
+        Per score: further breakpoints, from refinements.
+    pieces
+        About how many polygons a chain starts with.
+    refused
+        The points at which it was refined, the latest first: near by there may be good answers.
+    budget
+        What all changes may cost in the program it is embedded in.
+    """
+
+    bends: tuple[Bend, ...]
+    points: tuple[FloatArray, ...] = ()
+    pieces: int = _PIECES
+    refused: tuple[FloatArray, ...] = ()
+    budget: Budget | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return len(self.bends)
+
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the scores of canonical rows."""
+        s = self.inner(U)
+        return np.column_stack([bend(s[:, k]) for k, bend in enumerate(self.bends)])
+
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+        """Add one chain per score, over what the box lets the inner score be."""
+        scores = self.inner.embed(mip, x)
+        lower, upper = score_bounds(self.inner, x.box, self.budget)
+        points = self.points or (np.empty(0),) * len(self.bends)
+        return [
+            _bent(mip, s, bend, (lower[k], upper[k]), points[k], self.pieces)
+            for k, (s, bend) in enumerate(zip(scores, self.bends, strict=True))
+        ]
+
+    def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
+        """Return bounds of the scores over a box, and within a budget."""
+        lower, upper = score_bounds(self.inner, box, budget)
+        spans = [bend.span(lower[k], upper[k]) for k, bend in enumerate(self.bends)]
+        return np.array([s[0] for s in spans]), np.array([s[1] for s in spans])
+
+    def for_budget(self, box: Box, budget: Budget) -> Curve:
+        """Return the curve with bounds that hold within the budget."""
+        return replace(self, inner=for_budget(self.inner, box, budget), budget=budget)
+
+    def refined(self, u: FloatArray) -> Curve | None:
+        """Return the curve with breakpoints at the inner scores of `u`, and around them."""
+        inner = self.inner.refined(u)
+        points = _more_points(self.inner(u[None, :])[0], self.bends, self.points, self.pieces)
+        if inner is None and points is None:
+            return None
+        finer = replace(self, inner=inner or self.inner, refused=(u, *self.refused))
+        return finer if points is None else replace(finer, points=points, pieces=int(_FINER * self.pieces))
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax(Around):
+    """``exp(s_k) / sum_l exp(s_l)`` of the scores of a form, by curves of one number each.
+
+    ``L_1 = s_1``, ``L_k = s_k + softplus(L_{k-1} - s_k)`` is the logarithm of the sum of the first ``k`` exponentials,
+    so ``p_k = exp(s_k - L_K)``; and the ``p_k`` sum to one. All curves are exact at their breakpoints, so the whole is.
+    """
+
+    points: tuple[FloatArray, ...] = ()
+    pieces: int = _SOFTMAX_PIECES
+    refused: tuple[FloatArray, ...] = ()
+    budget: Budget | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return self.inner.n_outputs
+
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the probabilities of canonical rows."""
+        s = self.inner(U)
+        e = np.exp(s - s.max(axis=1, keepdims=True))
+        return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+    def _differences(self) -> Form:
+        """Return the form of all ``s_k - s_l``, row by row: their bounds are tighter than those of the scores."""
+        n = self.n_outputs
+        eye = np.eye(n)
+        return combine(self.inner, (eye[:, None, :] - eye[None, :, :]).reshape(n * n, n))
+
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+        """Add the curves, each over what the box lets its argument be."""
+        s = self.inner.embed(mip, x)
+        n = len(s)
+        low, high = (b.reshape(n, n) for b in score_bounds(self._differences(), x.box, self.budget))
+        points = self.points or (np.empty(0),) * (2 * n - 1)
+        total = s[0]
+        for k in range(1, n):
+            ends = _log_sum(low[:k, k]), _log_sum(high[:k, k])
+            total = s[k] + _bent(mip, total - s[k], SOFTPLUS, ends, points[k - 1], self.pieces)
+        out = []
+        for k in range(n):
+            ends = -_log_sum(high[:, k]), -_log_sum(low[:, k])
+            out.append(_bent(mip, s[k] - total, EXP, ends, points[n - 1 + k], self.pieces))
+        mip.row(Affine.total(out), 1.0, 1.0)
+        return out
+
+    def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
+        """Return bounds of the probabilities over a box, and within a budget."""
+        n = self.n_outputs
+        low, high = (b.reshape(n, n) for b in score_bounds(self._differences(), box, budget))
+        return (
+            np.array([np.exp(-_log_sum(high[:, k])) for k in range(n)]),
+            np.array([np.exp(-_log_sum(low[:, k])) for k in range(n)]),
+        )
+
+    def for_budget(self, box: Box, budget: Budget) -> Softmax:
+        """Return the softmax with bounds that hold within the budget."""
+        return replace(self, inner=for_budget(self.inner, box, budget), budget=budget)
+
+    def refined(self, u: FloatArray) -> Softmax | None:
+        """Return the form with breakpoints at what the curves are given at `u`, and around it."""
+        inner = self.inner.refined(u)
+        s = self.inner(u[None, :])[0]
+        sums = np.logaddexp.accumulate(s)
+        given = np.concatenate([sums[:-1] - s[1:], s - sums[-1]])
+        bends = (SOFTPLUS,) * (len(s) - 1) + (EXP,) * len(s)
+        points = _more_points(given, bends, self.points, self.pieces)
+        if inner is None and points is None:
+            return None
+        finer = replace(self, inner=inner or self.inner, refused=(u, *self.refused))
+        return finer if points is None else replace(finer, points=points, pieces=int(_FINER * self.pieces))
+
+
+def _log_sum(differences: FloatArray) -> float:
+    return float(np.logaddexp.reduce(differences))
+
+
+def _bent(mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points: FloatArray, pieces: int) -> Affine:
+    """Add one curve over the bounds of its argument, whichever way they are known."""
+    if inner.is_constant:
+        return Affine(constant=float(bend(np.array([inner.constant]))[0]))
+    known = mip.bounds(inner)
+    low, high = sorted((max(ends[0], known[0]), min(ends[1], known[1])))
+    room = _ROUNDING * max(1.0, abs(low), abs(high))
+    low, high = low - room, high + room
+    near = points[(points > low + room) & (points < high - room)]
+    at = np.unique(np.concatenate([bend.breakpoints(low, high, pieces), near]))
+    apart = np.concatenate([[True], np.diff(at) > 0.01 * room])
+    return chain(mip, inner, bend, at[apart])
+
+
+def _more_points(
+    s: FloatArray, bends: Sequence[Bend], points: tuple[FloatArray, ...], pieces: int
+) -> tuple[FloatArray, ...] | None:
+    """Return the breakpoints with those that make every curve exact at `s`, or None when they already are."""
+    old = points or (np.empty(0),) * len(bends)
+    new = [bend.around(float(s[k]), old[k], pieces) for k, bend in enumerate(bends)]
+    if not any(p.size for p in new):
+        return None
+    return tuple(np.union1d(a, b) for a, b in zip(old, new, strict=True))

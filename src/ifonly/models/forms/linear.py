@@ -1,0 +1,63 @@
+"""The linear form: ``scores = u @ W' + b`` over the canonical vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric, Schema
+from ifonly.models.forms.propagate import reach
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine, Mip
+from ifonly.program.variables import Variables
+
+__all__ = ["Linear"]
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """``scores[k] = weights[k] @ u + intercept[k]``: one expression per score, no extra column or row."""
+
+    schema: Schema
+    weights: FloatArray
+    intercept: FloatArray
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return len(self.intercept)
+
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the scores; a missing numeric value counts as 0."""
+        return np.asarray(np.nan_to_num(U) @ self.weights.T + self.intercept)
+
+    def cuts(self) -> Mapping[int, FloatArray]:
+        """A linear form has no thresholds."""
+        return {}
+
+    def raw(self) -> frozenset[int]:
+        """Return the numeric features with a weight."""
+        return frozenset(j for j in self.features() if isinstance(self.schema.features[j], Numeric))
+
+    def features(self) -> frozenset[int]:
+        """Return the features with a weight that can matter."""
+        moving = set()
+        for j, feature in enumerate(self.schema.features):
+            part = self.weights[:, self.schema.slice(j)]
+            if part.any() and (isinstance(feature, Numeric) or bool((part != part[:, :1]).any())):
+                moving.add(j)
+        return frozenset(moving)
+
+    def magnitude(self, box: Box) -> FloatArray:
+        """Return the largest sum of absolute terms that each score is made of in a box."""
+        return np.asarray(np.abs(self.weights) @ reach(box) + np.abs(self.intercept))
+
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:  # noqa: ARG002 - the form protocol
+        """Return the scores as expressions of the variables."""
+        return [x.affine(w, float(b)) for w, b in zip(self.weights, self.intercept, strict=True)]
+
+    def refined(self, u: FloatArray) -> None:
+        """A linear form is exact."""

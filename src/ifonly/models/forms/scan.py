@@ -1,0 +1,205 @@
+"""What changes of one or two features do to a linear function of the scores of trees, for all values at once.
+
+For a point, count per leaf how many features exclude it. A leaf excluded by no feature is where the point is; a leaf
+excluded by feature `j` alone is one that changing only `j` can reach. So the scores of all values of `j` need only
+those leaves: running sums over their ends instead of a walk through every tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray, IntArray
+from ifonly.data.schema import Numeric
+from ifonly.models.forms.leaves import Leaves
+from ifonly.models.forms.trees import Trees
+from ifonly.program.box import Box
+
+__all__ = ["Brackets", "TreeScan", "inside"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+def inside(trees: Trees, j: int, parts: FloatArray, leaves: IntArray | slice) -> BoolArray:
+    """Return, per value of feature `j` (rows of its canonical part) and leaf, whether the leaf allows it."""
+    schema, table = trees.schema, trees.leaves
+    if not isinstance(schema.features[j], Numeric):
+        allowed = np.asarray(table.levels[leaves, schema.slice(j)])
+        known: BoolArray = np.asarray(parts.any(axis=1))
+        code = parts.argmax(axis=1)
+        absent = np.asarray(table.when_missing[leaves, j]).reshape(1, -1)
+        return np.asarray(np.where(known[:, None], allowed[:, code].T, absent))
+    x = parts[:, 0]
+    position = np.searchsorted(trees.cuts()[j], x, side="left")[:, None]
+    found: BoolArray = np.asarray((position > table.low[leaves, j]) & (position <= table.high[leaves, j]))
+    missing = np.isnan(x)
+    if missing.any():
+        found[missing] = table.when_missing[leaves, j]
+    return found
+
+
+class Brackets:
+    """Linear functions ``G s + c`` of the scores: their leaf values, and how large they can get within a box.
+
+    Parameters
+    ----------
+    trees
+        The form.
+    G, c
+        One row per function.
+    """
+
+    def __init__(self, trees: Trees, G: FloatArray, c: FloatArray) -> None:
+        self.trees, self.G = trees, G
+        self.leaves = trees.leaves
+        self.values: FloatArray = self.values_of(self.leaves)
+        self.constant: FloatArray = G @ trees.base + c
+
+    def values_of(self, leaves: Leaves) -> FloatArray:
+        """Return what each leaf adds to each function, for some leaves of these trees."""
+        return np.asarray(self.trees.nodes.value[leaves.node] @ self.G.T)
+
+    def alive(self, box: Box) -> BoolArray:
+        """Return the leaves that some point of the box can reach."""
+        return self.leaves.alive(box)
+
+    def most(self, alive: BoolArray) -> FloatArray:
+        """Return an upper bound of each function: every tree at its best leaf still alive."""
+        held = np.where(alive[:, None], self.values, -np.inf)
+        return np.asarray(np.maximum.reduceat(held, self.leaves.first, axis=0).sum(axis=0) + self.constant)
+
+    def open_leaves(self, alive: BoolArray) -> int:
+        """Return how many leaves are alive in trees that are not decided: the size of the program."""
+        count = np.add.reduceat(alive.astype(np.int64), self.leaves.first)
+        return int(count[count > 1].sum())
+
+
+class TreeScan:
+    """Values of the bracketed functions along single features and pairs, from a point that can be moved.
+
+    Along a numeric feature a leaf adds its value on an interval of positions: +value where it begins, -value where it
+    ends, and running sums of these steps are the functions at every position. The same holds in two dimensions.
+    """
+
+    def __init__(self, brackets: Brackets, u: FloatArray) -> None:
+        self.brackets = brackets
+        self.leaves = brackets.leaves
+        schema = self.leaves.schema
+        self.excluded = np.empty((len(self.leaves.features), len(self.leaves.node)), dtype=np.bool_)
+        for k, j in enumerate(self.leaves.features):
+            self.excluded[k] = self.leaves.outside(j, self.leaves.position(j, u[schema.slice(j)]))
+        self.count = self.excluded.sum(axis=0, dtype=np.int16)
+
+    def move(self, j: int, position: int) -> None:
+        """Change one feature of the point: a numeric one to a position, another one to a level."""
+        k = self.leaves.features.index(j)
+        now = self.leaves.outside(j, position)
+        self.count += now.astype(np.int16) - self.excluded[k]
+        self.excluded[k] = now
+
+    def here(self) -> FloatArray:
+        """Return the functions at the point."""
+        return np.asarray(self.brackets.values[self.count == 0].sum(axis=0) + self.brackets.constant)
+
+    def singles(self) -> tuple[FloatArray, FloatArray]:
+        """Return the functions after every change of one feature.
+
+        The first table has a row per position of each numeric feature, in the order of `Leaves.offset`; the second has
+        a row per entry of the canonical vector, which is meaningful for levels.
+        """
+        leaves, values = self.leaves, self.brackets.values
+        if not leaves.features:  # trees that split on nothing say the same everywhere
+            here = self.here()
+            return np.tile(here, (leaves.n_places, 1)), np.tile(here, (leaves.schema.width, 1))
+        home = np.flatnonzero(self.count == 0)
+        near = np.flatnonzero(self.count == 1)
+        by = np.asarray(leaves.features, dtype=np.int64)[self.excluded[:, near].argmax(axis=0)]
+        numeric = np.asarray(list(leaves.cuts), dtype=np.int64)
+        leaf = np.concatenate([np.repeat(home, len(numeric)), near])
+        feature = np.concatenate([np.tile(numeric, len(home)), by])
+        is_number = leaves.is_numeric[feature]
+        along = _steps_1d(leaves, leaf[is_number], feature[is_number], values)
+        levels = leaves.levels[home].T @ values[home]
+        other = ~leaves.is_numeric[by]
+        if other.any():
+            own = leaves.levels[near[other]] & (leaves.entry_feature == by[other][:, None])
+            levels = levels + own.T @ values[near[other]]
+        return along + self.brackets.constant, levels + self.brackets.constant
+
+    def pair(self, i: int, j: int, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the functions when `i` and `j` take these positions or levels, shape (of i, of j, functions)."""
+        leaves = self.leaves
+        first, second = leaves.features.index(i), leaves.features.index(j)
+        near = np.flatnonzero(self.count == self.excluded[first].astype(np.int16) + self.excluded[second])
+        spans = [_span(leaves, k, near) for k in (i, j)]
+        if spans[0] is None or spans[1] is None:
+            held = [_held(leaves, k, near, at) for k, at in ((i, rows), (j, columns))]
+            values = self.brackets.values[near]
+            parts = [(held[0] * values[:, k]) @ held[1].T for k in range(values.shape[1])]
+            return np.stack(parts, axis=-1) + self.brackets.constant
+        table = _steps_2d(_within(spans[0], rows), _within(spans[1], columns), self.brackets.values[near])
+        picked = table[np.ix_(rows - rows.min(), columns - columns.min())]
+        return np.asarray(picked + self.brackets.constant)
+
+
+@dataclass(frozen=True, eq=False)
+class _Spans:
+    """Where intervals begin and end among so many places."""
+
+    begin: IntArray
+    end: IntArray
+    places: int
+
+
+def _within(span: tuple[IntArray, IntArray], positions: IntArray) -> _Spans:
+    """Return a leaf's ends counted from the least of some positions, cut off behind the greatest."""
+    least, places = int(positions.min()), int(np.ptp(positions)) + 1
+    begin, end = (np.clip(ends - least, 0, places).astype(np.int64) for ends in span)
+    return _Spans(begin, end, places)
+
+
+def _steps_1d(leaves: Leaves, leaf: IntArray, feature: IntArray, values: FloatArray) -> FloatArray:
+    """Return, per position of each numeric feature, the sum of the values of the leaves that hold it."""
+    start = leaves.offset[feature]
+    end = start + np.minimum(leaves.high[leaf, feature], leaves.last[feature]) + 1
+    # A leaf that only a missing value reaches has no interval: it begins where it ends, and adds nothing.
+    begin = np.minimum(start + leaves.low[leaf, feature] + 1, end)
+    # A feature's last position has one more place behind it, so that nothing runs into the next feature.
+    places = leaves.n_places
+    out = np.empty((places, values.shape[1]))
+    for k in range(values.shape[1]):
+        step = np.bincount(begin, values[leaf, k], places) - np.bincount(end, values[leaf, k], places)
+        out[:, k] = np.cumsum(step)
+    return out
+
+
+def _span(leaves: Leaves, j: int, near: IntArray) -> tuple[IntArray, IntArray] | None:
+    """Return where leaves begin and end along a numeric feature, or None along another one."""
+    if not leaves.is_numeric[j]:
+        return None
+    end = np.minimum(leaves.high_of[j][near], leaves.last[j]) + 1
+    return np.minimum(leaves.low_of[j][near] + 1, end), end
+
+
+def _held(leaves: Leaves, j: int, near: IntArray, at: IntArray) -> FloatArray:
+    """Return, per position or level and leaf, 1 where the leaf holds it."""
+    if leaves.is_numeric[j]:
+        low, high = leaves.low_of[j][near], leaves.high_of[j][near]
+        return np.asarray((at[:, None] > low) & (at[:, None] <= high), dtype=np.float64)
+    return np.asarray(leaves.level_of[leaves.schema.starts[j] + at][:, near], dtype=np.float64)
+
+
+def _steps_2d(rows: _Spans, columns: _Spans, values: FloatArray) -> FloatArray:
+    """Return the sum of the values of the rectangles that hold each place."""
+    n, m = rows.places, columns.places
+    out = np.empty((n, m, values.shape[1]))
+    corners = [(r, c) for r in (rows.begin, rows.end) for c in (columns.begin, columns.end)]
+    place = np.concatenate([r * (m + 1) + c for r, c in corners])
+    for k in range(values.shape[1]):
+        weight = np.concatenate([sign * values[:, k] for sign in (1.0, -1.0, -1.0, 1.0)])
+        step = np.bincount(place, weight, (n + 1) * (m + 1)).reshape(n + 1, m + 1)[:n, :m]
+        out[:, :, k] = step.cumsum(axis=0).cumsum(axis=1)
+    return out

@@ -1,0 +1,33 @@
+"""The common unit of some numbers: the largest one of which all are whole multiples, if there is one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+
+__all__ = ["common_unit"]
+
+# Where it is looked for: parts of the least value, how many units a value may have, and how near to whole they must be.
+_MOST_PARTS, _MOST_COUNTS, _WHOLE = 24, 1e6, 1e-10
+
+
+def common_unit(values: FloatArray) -> float:
+    """Return the unit of some numbers, 0 if none is found.
+
+    Trees grown to the end vote with 0 or 1, divided by their number; then ties are common, and next to them is nothing.
+
+    Examples
+    --------
+    >>> common_unit(np.array([0.25, 0.75, 0.0, -0.5])), common_unit(np.array([0.3141, 0.2718]))
+    (0.25, 0.0)
+    """
+    sizes = np.unique(np.abs(values))
+    sizes = sizes[sizes > 0.0]
+    if not sizes.size:
+        return 0.0
+    for parts in range(1, _MOST_PARTS + 1):
+        counts = sizes * (parts / sizes[0])
+        if counts[-1] < _MOST_COUNTS and bool((np.abs(counts - np.round(counts)) <= _WHOLE * counts).all()):
+            return float(sizes[0] / parts)
+    return 0.0

@@ -1,0 +1,138 @@
+"""The votes form: which class a classifier decides on, as 0/1 scores, one per class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.models.form import Form
+from ifonly.models.forms.compose import combine, for_budget, score_bounds
+from ifonly.models.forms.propagate import Bounds, Budget
+from ifonly.models.read import Read
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine, Mip
+from ifonly.program.variables import Variables
+
+__all__ = ["Votes"]
+
+# How far, relative to its range, a score must lie from the place where the decision changes. None at first, so that no point
+# is lost; more, and more than solvers can overlook, when the model has refused an answer there.
+_DISTANCES = (0.0, 4e-6, 4e-5, 4e-4)
+_NEAR = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """``v_k = 1`` iff the classifier decides on class ``k``.
+
+    For classes ``k, m`` and ``d = s_k - s_m`` within ``[L, U]``: ``d >= L + (e - L) v_k``, where ``e`` is 0 if a tie is
+    ``k``'s, and otherwise half of the least difference that there can be, where that is known (trees). One score against a
+    threshold is the same with two classes.
+
+    Attributes
+    ----------
+    read
+        The classifier.
+    level
+        Which of the distances from ties is used; see `refined`.
+    budget
+        What all changes may cost in the program it is embedded in.
+    """
+
+    read: Read
+    level: int = 0
+    budget: Budget | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of classes."""
+        return len(self.read.classes)
+
+    def __call__(self, U: FloatArray) -> FloatArray:
+        """Return the votes of canonical rows."""
+        return np.asarray(np.eye(self.n_outputs)[self.read.decide(self.read.form(U))])
+
+    def cuts(self) -> Mapping[int, FloatArray]:
+        """Return the thresholds of the classifier's form."""
+        return self.read.form.cuts()
+
+    def raw(self) -> frozenset[int]:
+        """Return the numeric features whose raw value enters."""
+        return self.read.form.raw()
+
+    def features(self) -> frozenset[int]:
+        """Return the features the classifier looks at."""
+        return self.read.form.features()
+
+    def _gaps(self) -> Form:
+        """Return the form of ``s_k - s_m`` for all pairs ``k < m``, in the order of `_pairs`."""
+        if self.read.rule == "sign":
+            return combine(self.read.form, np.array([[-1.0]]), np.array([self.read.threshold]))
+        eye = np.eye(self.n_outputs)
+        return combine(self.read.form, np.array([eye[k] - eye[m] for k, m in self._pairs()]))
+
+    @cached_property
+    def _resolution(self) -> float:
+        """The least difference from a tie that there can be, 0 if it is not known."""
+        return float(getattr(self._gaps(), "resolution", 0.0))
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        n = self.n_outputs
+        return [(k, m) for k in range(n) for m in range(k + 1, n)]
+
+    def _first_wins(self) -> bool:
+        return self.read.rule == "argmax" or self.read.strict
+
+    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+        """Add one 0/1 column per class that the box leaves open, and a row per pair."""
+        gaps = self._gaps().embed(mip, x)
+        low, high = score_bounds(self._gaps(), x.box, self.budget)
+        n = self.n_outputs
+        if n == 2:
+            first = mip.column(integer=True, name="votes")
+            votes = [first, 1.0 - first]
+        else:
+            columns = mip.columns(n, 0.0, 1.0, integer=True, name="votes")
+            votes = [Affine.of(int(c)) for c in columns]
+            mip.row(Affine.total(votes), 1.0, 1.0)
+        for (k, m), gap, *known in zip(self._pairs(), gaps, low, high, strict=True):
+            bounds = mip.bounds(gap)
+            a, b = max(known[0], bounds[0]), min(known[1], bounds[1])
+            size = max(b - a, 1e-9)
+            away = _DISTANCES[self.level] * size
+            room = away, max(away, 0.5 * self._resolution)
+            mine, other = room if self._first_wins() else room[::-1]
+            mip.row(gap - votes[k] * (mine - a), lower=a)
+            mip.row(gap + votes[m] * (b + other), upper=b)
+        return votes
+
+    def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
+        """Return bounds of the votes: what the classifier can decide on at all."""
+        low, high = score_bounds(self._gaps(), box, budget)
+        can, must = np.ones(self.n_outputs), np.zeros(self.n_outputs)
+        for (k, m), a, b in zip(self._pairs(), low, high, strict=True):
+            can[k], can[m] = can[k] * (b >= 0), can[m] * (a <= 0)
+        if can.sum() == 1:
+            must = can.copy()
+        return must, can
+
+    def for_budget(self, box: Box, budget: Budget) -> Votes:
+        """Return the votes with bounds that hold within the budget."""
+        return replace(self, read=replace(self.read, form=for_budget(self.read.form, box, budget)), budget=budget)
+
+    def refined(self, u: FloatArray) -> Votes | None:
+        """Keep a greater distance from ties if `u` lies at one, and refine the classifier's form."""
+        form = self.read.form.refined(u)
+        gaps = self._gaps()(u[None, :])[0]
+        size = max(float(np.abs(gaps).max()), 1.0)
+        near = bool((np.abs(gaps) <= max(_NEAR, 10.0 * _DISTANCES[self.level]) * size).any())
+        # Scores that are constant around a point are told apart by ruling the point out, which loses no other.
+        level = min(self.level + near, len(_DISTANCES) - 1) if self.raw() else self.level
+        if form is None and level == self.level:
+            return None
+        read = self.read if form is None else replace(self.read, form=form)
+        return replace(self, read=read, level=level)

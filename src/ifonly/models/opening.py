@@ -1,0 +1,131 @@
+"""Opening a fitted model: is it fitted, does it fit the data, and what does it receive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric, Schema
+from ifonly.data.tables import align, as_frame, column_diff
+from ifonly.errors import SchemaError, UnsupportedModel
+from ifonly.models.read import Model
+from ifonly.models.reading.source import Source
+from ifonly.models.registry import read_estimator
+
+__all__ = ["complete_row", "open_model", "open_part"]
+
+
+def open_model(estimator: Any, X: Any, schema: Schema | None) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
+    """Return the schema, the read model, the training frame and its canonical rows."""
+    _check_fitted(estimator)
+    frame = as_frame(X, None if schema is None else schema.names)
+    if frame.empty:
+        raise SchemaError(
+            f"The training data is empty ({len(frame)} rows, {frame.shape[1]} columns): ranges and levels are read off "
+            "it. Pass the data the model was trained on."
+        )
+    _check_columns(estimator, frame)
+    schema = Schema.infer(frame) if schema is None else schema
+    frame = align(frame, schema.names)
+    U = schema.encode(frame, missing=True)
+    model = open_part(estimator, schema, schema.names, complete_row(schema, U))
+    schema.encode(frame, missing=model.read.accepts_missing)
+    return schema, model, frame, U
+
+
+def complete_row(schema: Schema, U: FloatArray) -> FloatArray:
+    """Return a row with no missing value: each feature from the first row that has it."""
+    base = U[0].copy()
+    for j in range(len(schema)):
+        part = U[:, schema.slice(j)]
+        present = ~np.isnan(part[:, 0]) if isinstance(schema.features[j], Numeric) else part.any(axis=1)
+        base[schema.slice(j)] = part[int(np.argmax(present))]
+    return np.asarray(base)
+
+
+def open_part(estimator: Any, schema: Schema, names: Sequence[str], base: FloatArray, where: str = "") -> Model:
+    """Return the model of an estimator that receives these columns only, as a function of all features.
+
+    `base` is a canonical row with no missing value; `where` is a prefix for error messages.
+    """
+    _check_fitted(estimator)
+    parts = [schema.index(name) for name in names]
+    # The same schema when it is the whole: a row that is put to the model need not be decoded again to be returned.
+    own = schema if parts == list(range(len(schema))) else Schema(tuple(schema.features[j] for j in parts))
+    entries = np.concatenate([np.arange(schema.width)[schema.slice(j)] for j in parts])
+    named = _takes_names(estimator)
+
+    def prepare(rows: FloatArray) -> Any:
+        decoded = own.decode(rows[:, entries])
+        return decoded if named else decoded.to_numpy()
+
+    source = Source.raw(schema, prepare, base)
+    source = replace(source, columns=tuple(source.columns[j] for j in parts), where=where)
+    return Model(read_estimator(estimator, source), estimator, prepare)
+
+
+def _takes_names(estimator: Any) -> bool:
+    """Whether the estimator was fitted on named columns (frames); otherwise it is given plain arrays."""
+    if hasattr(estimator, "steps"):
+        return any(_takes_names(step) for _, step in estimator.steps if not isinstance(step, str) and step is not None)
+    chooses_by_name = hasattr(estimator, "binning_process_")  # a scorecard of optbinning
+    return chooses_by_name or hasattr(estimator, "feature_names_in_") or getattr(estimator, "takes_frames", False)
+
+
+def _check_fitted(estimator: Any) -> None:
+    from sklearn.exceptions import NotFittedError  # noqa: PLC0415 - scikit-learn is loaded with the first model
+    from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415
+
+    if isinstance(estimator, type) or not hasattr(estimator, "predict"):
+        raise UnsupportedModel(
+            f"A model must be a fitted estimator with a predict method, got {estimator!r}. Fit it first; a torch or ONNX "
+            "network goes into its adapter (ifonly.adapters)."
+        )
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        raise UnsupportedModel(
+            f"This {type(estimator).__name__} is not fitted yet. Call fit(X, y) before explaining it."
+        ) from None
+    except TypeError:
+        return  # not a scikit-learn estimator: its reader will see
+
+
+def _check_columns(estimator: Any, frame: pd.DataFrame) -> None:
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and list(names) != list(frame.columns) and not _renamed(estimator, names, frame):
+        raise SchemaError(
+            "The columns of X are not those the model was fitted on (same names, same order):\n"
+            + column_diff([str(c) for c in names], list(frame.columns))
+            + "\nPass X[model.feature_names_in_]."
+        )
+    # CatBoost keeps the names of its columns here, also when a loaded model says that it has no features.
+    own = [str(name) for name in getattr(estimator, "feature_names_", ())]
+    if names is None and own != list(frame.columns) and sorted(own) == sorted(map(str, frame.columns)):
+        raise SchemaError(
+            "The columns of X are not in the order in which the model was fitted:\n"
+            + column_diff(own, list(frame.columns))
+            + "\nPass X[model.feature_names_]."
+        )
+    expected = getattr(estimator, "n_features_in_", None) or len(own)
+    if expected and expected != frame.shape[1]:
+        raise SchemaError(
+            f"The model was fitted on {expected} columns, but X has {frame.shape[1]}. Pass the frame it was trained on, "
+            "or the whole Pipeline instead of its last step."
+        )
+
+
+def _renamed(estimator: Any, names: Sequence[Any], frame: pd.DataFrame) -> bool:
+    """Whether the names differ only by what LightGBM does to them ("a b" becomes "a_b"), and the model takes the frame."""
+    if [str(c) for c in names] != [str(c).replace(" ", "_") for c in frame.columns]:
+        return False
+    try:
+        estimator.predict(frame.iloc[:1])
+    except ValueError:  # scikit-learn's own refusal of columns under another name
+        return False
+    return True

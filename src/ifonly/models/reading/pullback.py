@@ -1,0 +1,332 @@
+"""Thresholds on what an estimator receives, pulled back to raw units by bisection, exact to the last float."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric
+from ifonly.errors import UnsupportedModel
+
+if TYPE_CHECKING:
+    from ifonly.models.reading.source import Column, Source
+
+__all__ = ["Below", "Split", "pull_back"]
+
+BoolArray = npt.NDArray[np.bool_]
+Below = Callable[[FloatArray, FloatArray], BoolArray]
+
+_NARROW, _WIDE = 1e-14, 1e-6  # relative rooms around an affine guess of a cut
+_NEIGHBOURS = 16  # floats on either side of a cut on a polynomial that are looked at one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A tree split in raw units: ``x_j <= cut`` for a numeric feature, ``level in left`` for a categorical one.
+
+    `constant` is set when the split does not depend on the input at all. `swap` says that the left child is taken
+    when the raw predicate is *false* (a decreasing transform). `missing` says whether the comparison holds for what
+    the estimator receives when the feature is missing, None when it then receives a missing value too. `absent_levels`
+    are the levels for which the estimator receives a missing value. `further` are cuts beyond which the split turns,
+    and turns again: it holds on every other interval, as behind a step function that goes up and down.
+    """
+
+    feature: int
+    cut: float = np.nan
+    left_levels: BoolArray | None = None
+    swap: bool = False
+    constant: bool | None = None
+    missing: bool | None = None
+    absent_levels: BoolArray | None = None
+    further: tuple[float, ...] = ()
+
+
+def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
+    """Return the raw split of each ``below(z_column, threshold)``.
+
+    Parameters
+    ----------
+    source
+        What the estimator receives.
+    column
+        Which column of the source is compared.
+    thresholds
+        The framework's thresholds on that column.
+    below
+        The framework's own comparison, e.g. ``float32(z) <= threshold``; must hold below some z and fail above.
+    """
+    c = source.columns[column]
+    if not c.features:
+        return _fixed(source, column, thresholds, below)
+    cells = None if c.monotone else source.cells(column)
+    if cells is not None:
+        return _stepped(source, column, *cells, thresholds, below)
+    if c.turns and len(c.features) == 1:
+        return _turning(source, column, min(c.features), thresholds, below)
+    if len(c.features) > 1 or not c.monotone:
+        names = ", ".join(repr(source.schema.names[k]) for k in sorted(c.features))
+        raise UnsupportedModel(
+            f"{source.where}a tree splits on column {c.name!r}, which mixes or bends {names} "
+            f"({c.why or 'a linear map'}). Trees can be read behind any monotone transform of single columns."
+        )
+    (j,) = c.features
+    if not isinstance(source.schema.features[j], Numeric):
+        z = source.at_levels(j, column)
+        missing = _when_missing(source, j, column, thresholds, below)
+        sides = [below(z, np.full(len(z), t)) for t in thresholds]
+        return [
+            Split(j, left_levels=left, missing=m, absent_levels=np.isnan(z))
+            for left, m in zip(sides, missing, strict=True)
+        ]
+    return _numeric(source, j, column, thresholds, below)
+
+
+def _stepped(
+    source: Source, column: int, j: int, cuts: FloatArray, values: FloatArray, thresholds: FloatArray, below: Below
+) -> list[Split]:
+    """Return the splits on a column that is constant on cells: where the comparison turns from cell to cell."""
+    missing = _when_missing(source, j, column, thresholds, below)
+    out = []
+    for t, m in zip(thresholds, missing, strict=True):
+        holds = below(values, np.full(len(values), t))
+        turns = cuts[holds[1:] != holds[:-1]]
+        if not turns.size:
+            out.append(Split(j, constant=bool(holds[0]), missing=m))
+            continue
+        further = tuple(float(c) for c in turns[1:])
+        out.append(Split(j, cut=float(turns[0]), swap=not holds[0], missing=m, further=further))
+    return out
+
+
+def _turning(source: Source, column: int, j: int, thresholds: FloatArray, below: Below) -> list[Split]:
+    """Return the splits on a column that rises and falls between its turns: every piece is bisected, all at once."""
+    c, feature = source.columns[column], source.schema.features[j]
+    assert isinstance(feature, Numeric)
+
+    def z(x: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return source.values(source.vary(j, x), column)
+
+    first, last = _reach(source, c, j, z)
+    inner = [t for t in c.turns if first < t < last]
+    begin = np.array([first, *(_next(feature, t) for t in inner)])
+    end = np.maximum(np.array([*inner, last]), begin)
+    # One row per piece, one column per threshold.
+    at_begin, at_end = (np.array([below(np.full(len(thresholds), v), thresholds) for v in z(x)]) for x in (begin, end))
+    piece, which = np.nonzero(at_begin != at_end)
+    limit = thresholds[which]
+    swap = ~at_begin[piece, which]
+    cut = _bisect(source, j, lambda x: below(z(x), limit), swap, begin[piece], end[piece])
+    near = _near(lambda x, t: below(z(x), t), cut, limit, swap) if feature.step is None else {}
+    turns: list[list[float]] = [[] for _ in thresholds]
+    for i in range(len(begin)):
+        if i > 0:
+            for k in np.flatnonzero(at_end[i - 1] != at_begin[i]):
+                turns[k].append(float(end[i - 1]))
+        for place in np.flatnonzero(piece == i):
+            turns[which[place]] += near.get(int(place), [float(cut[place])])
+    missing = _when_missing(source, j, column, thresholds, below)
+    return [
+        Split(j, cut=own[0], swap=not at_begin[0, k], missing=missing[k], further=tuple(own[1:]))
+        if own
+        else Split(j, constant=bool(at_begin[0, k]), missing=missing[k])
+        for k, own in enumerate(turns)
+    ]
+
+
+def _near(holds: Below, cut: FloatArray, limit: FloatArray, swap: BoolArray) -> dict[int, list[float]]:
+    """Return all turns among the floats next to each cut: rounding may turn a comparison back once or twice there."""
+    if not cut.size:
+        return {}
+    places = _ordered(cut)[:, None] + np.arange(-_NEIGHBOURS, _NEIGHBOURS + 1)
+    flat = np.ascontiguousarray(places.reshape(-1))
+    table = holds(_unordered(flat), np.repeat(limit, places.shape[1])).reshape(places.shape) != swap[:, None]
+    out = {}
+    for k in np.flatnonzero(table[:, 0] & ~table[:, -1]):
+        at = np.flatnonzero(table[k, 1:] != table[k, :-1])
+        out[int(k)] = [float(x) for x in _unordered(places[k, at])]
+    return out
+
+
+def _next(feature: Numeric, x: float) -> float:
+    """Return the admissible value after `x`."""
+    return float(np.nextafter(x, np.inf)) if feature.step is None else feature.snap(x + feature.step)
+
+
+def _when_missing(source: Source, j: int, column: int, thresholds: FloatArray, below: Below) -> list[bool | None]:
+    """Say whether each comparison holds when feature `j` is missing, None when the framework sends NaN its own way."""
+    z = source.when_missing(j, column)
+    if np.isnan(z):
+        return [None] * len(thresholds)
+    return [bool(h) for h in below(np.full(len(thresholds), z), thresholds)]
+
+
+def _fixed(source: Source, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
+    """Return the splits on a column that depends on no value, at most on whether one feature is missing."""
+    z = source.values(source.base[None, :], column)
+    holds = below(np.repeat(z, len(thresholds)), thresholds)
+    owners = source.flagged(column)
+    if len(owners) != 1:
+        return [Split(feature=0, constant=bool(h), missing=bool(h)) for h in holds]
+    (j,) = owners
+    missing = _when_missing(source, j, column, thresholds, below)
+    if isinstance(source.schema.features[j], Numeric):
+        return [Split(j, constant=bool(h), missing=m) for h, m in zip(holds, missing, strict=True)]
+    levels = source.schema.features[j].width
+    return [Split(j, left_levels=np.full(levels, h), missing=m) for h, m in zip(holds, missing, strict=True)]
+
+
+def _numeric(source: Source, j: int, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
+    c = source.columns[column]
+
+    def z(x: FloatArray) -> FloatArray:
+        if c.identity:
+            return _as_stored(source, j, x)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return source.values(source.vary(j, x), column)
+
+    def holds(x: FloatArray) -> BoolArray:
+        with np.errstate(over="ignore"):
+            return below(z(x), thresholds)
+
+    first, last = _reach(source, c, j, z)
+    low, high = np.full(len(thresholds), first), np.full(len(thresholds), last)
+    at_low, at_high = holds(low), holds(high)
+    swap = ~at_low & at_high
+    high = np.where(at_low == at_high, low, high)
+    low, high = _bracket(source, c, j, _last_below(below, thresholds), holds, swap, low, high)
+    cut = _bisect(source, j, holds, swap, low, high)
+    missing = _when_missing(source, j, column, thresholds, below)
+    return [
+        Split(feature=j, constant=bool(at_low[k]), missing=missing[k])
+        if at_low[k] == at_high[k]
+        else Split(feature=j, cut=float(cut[k]), swap=bool(swap[k]), missing=missing[k])
+        for k in range(len(thresholds))
+    ]
+
+
+def _bisect(
+    source: Source,
+    j: int,
+    holds: Callable[[FloatArray], BoolArray],
+    swap: BoolArray,
+    low: FloatArray,
+    high: FloatArray,
+) -> FloatArray:
+    """Return the last admissible value at which the predicate (swapped: its negation) still holds."""
+    feature = source.schema.features[j]
+    assert isinstance(feature, Numeric)
+    step = feature.step
+    if step is None:
+        left, right, back = _ordered(low), _ordered(high), _unordered
+    else:
+        left, right = (np.floor(low / step).astype(np.int64), np.ceil(high / step).astype(np.int64))
+
+        def back(k: npt.NDArray[np.int64]) -> FloatArray:
+            return np.round(k * step, feature.precision or 0)
+
+    while bool((right > left + 1).any()):
+        middle = (left & right) + ((left ^ right) >> 1)
+        true_side = holds(back(middle)) != swap
+        left, right = np.where(true_side, middle, left), np.where(true_side, right, middle)
+    return back(left)
+
+
+def _bracket(
+    source: Source,
+    c: Column,
+    j: int,
+    last: FloatArray,
+    holds: Callable[[FloatArray], BoolArray],
+    swap: BoolArray,
+    low: FloatArray,
+    high: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return a narrower bracket around the affine guess of each cut, where the predicate confirms it.
+
+    `last` is the last value of the column for which each comparison holds; the guess is off by rounding only.
+    """
+    slope = 0.0 if c.weights is None else float(c.weights[source.schema.starts[j]])
+    if slope == 0.0:
+        return low, high
+    guess = np.clip((last - c.constant) / slope, low, high)
+    size = np.maximum(np.abs(guess), np.abs(last / slope)) + abs(c.constant / slope)
+    for room in (_NARROW * size, _WIDE * size + 1e-12):
+        near_low, near_high = np.maximum(guess - room, low), np.minimum(guess + room, high)
+        low = np.where(holds(near_low) != swap, np.maximum(low, near_low), low)
+        high = np.where(holds(near_high) == swap, np.minimum(high, near_high), high)
+        if bool((high - low <= 2.0 * room).all()):
+            break
+    return low, high
+
+
+def _as_stored(source: Source, j: int, x: FloatArray) -> FloatArray:
+    """Return values as the user's column dtype stores them."""
+    feature = source.schema.features[j]
+    assert isinstance(feature, Numeric)
+    if feature.precision is not None:
+        x = np.round(x, feature.precision)
+    if isinstance(feature.dtype, np.dtype) and feature.dtype.kind == "f":
+        return x.astype(feature.dtype).astype(np.float64)
+    return x
+
+
+def _reach(source: Source, c: Column, j: int, z: Callable[[FloatArray], FloatArray]) -> tuple[float, float]:
+    """Return how far below and above its bounds feature `j` is looked at: as far as its transform is defined."""
+    feature = source.schema.features[j]
+    assert isinstance(feature, Numeric)
+    if c.reach is not None:
+        return c.reach
+    floating = isinstance(feature.dtype, np.dtype) and feature.dtype.kind == "f"
+    if c.identity and floating and feature.step is None:
+        last = float(np.finfo(feature.dtype).max) / 4.0  # so that differences are finite too
+        return -last, last
+    # Without a size of its own, a constant 0, a feature is looked at in units of 1.
+    far = 1e3 * (max(abs(feature.lower), abs(feature.upper), feature.upper - feature.lower) or 1.0)
+    low, high = -far, far
+    if isinstance(feature.dtype, np.dtype) and feature.dtype.kind in "iu":
+        kept = np.iinfo(feature.dtype)
+        low, high = max(low, float(kept.min)), min(high, float(kept.max))
+    return (low if _is_defined(z, low) else feature.lower), (high if _is_defined(z, high) else feature.upper)
+
+
+def _is_defined(z: Callable[[FloatArray], FloatArray], value: float) -> bool:
+    """Whether a transform has a finite value there; some refuse with an error what others make infinite."""
+    try:
+        return bool(np.isfinite(z(np.array([value])))[0])
+    except ValueError:
+        return False
+
+
+def _last_below(below: Below, thresholds: FloatArray) -> FloatArray:
+    """Return the last float for which each comparison holds, by bisection near the threshold itself."""
+    finite = np.isfinite(thresholds)  # a tree may split missing values from all others at infinity
+    room = np.where(finite, 1e-6 * np.abs(thresholds) + 1e-30, 0.0)
+    low, high = thresholds - room, thresholds + room
+    if not (below(low, thresholds)[finite].all() and not below(high, thresholds)[finite].any()):
+        return thresholds
+    left, right = _ordered(low), _ordered(high)
+    while bool((right > left + 1).any()):
+        middle = (left & right) + ((left ^ right) >> 1)
+        true_side = below(_unordered(middle), thresholds)
+        left, right = np.where(true_side, middle, left), np.where(true_side, right, middle)
+    return _unordered(left)
+
+
+def _ordered(x: FloatArray) -> npt.NDArray[np.int64]:
+    """Map floats to integers of the same order, so that bisection reaches neighbouring floats."""
+    bits = x.view(np.int64)
+    return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
+
+
+def _unordered(k: npt.NDArray[np.int64]) -> FloatArray:
+    bits = np.where(k >= 0, k, np.int64(-(2**63)) - k)
+    return np.ascontiguousarray(bits).view(np.float64)

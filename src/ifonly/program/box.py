@@ -1,0 +1,113 @@
+"""A box of admissible values: an interval per numeric feature, a set of levels per categorical one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric, Schema
+
+__all__ = ["Box"]
+
+_GRID_DUST = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Where each feature may lie. Missing entries of the factual stay missing: their feature is fixed.
+
+    Attributes
+    ----------
+    lower, upper
+        Per feature; meaningful for numeric features only, already on the feature's grid.
+    allowed
+        Per entry of the canonical vector: whether this level may be taken (True for numeric entries).
+    missing
+        Per feature: whether it is fixed at "missing".
+    """
+
+    schema: Schema
+    lower: FloatArray
+    upper: FloatArray
+    allowed: npt.NDArray[np.bool_]
+    missing: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, schema: Schema, factual: FloatArray) -> Box:
+        """Return the schema's own box, widened where needed so that it includes the factual."""
+        n = len(schema)
+        lower, upper = np.zeros(n), np.zeros(n)
+        missing = np.zeros(n, dtype=np.bool_)
+        for j, feature in enumerate(schema.features):
+            part = factual[schema.slice(j)]
+            if isinstance(feature, Numeric):
+                missing[j] = bool(np.isnan(part[0]))
+                value = feature.lower if missing[j] else float(part[0])
+                lower[j], upper[j] = min(feature.lower, value), max(feature.upper, value)
+            else:
+                missing[j] = not part.any()
+        return cls(schema, lower, upper, np.ones(schema.width, dtype=np.bool_), missing)
+
+    def copy(self) -> Box:
+        """Return a box that can be narrowed without touching this one."""
+        return Box(self.schema, self.lower.copy(), self.upper.copy(), self.allowed.copy(), self.missing.copy())
+
+    def narrow(self, j: int, lower: float = -np.inf, upper: float = np.inf) -> None:
+        """Intersect numeric feature `j` with an interval, rounded inwards to its grid."""
+        feature = self.schema.features[j]
+        assert isinstance(feature, Numeric)
+        step = feature.step
+        if step is not None:
+            if np.isfinite(lower):
+                lower = feature.snap(float(np.ceil(lower / step - _GRID_DUST)) * step)
+            if np.isfinite(upper):
+                upper = feature.snap(float(np.floor(upper / step + _GRID_DUST)) * step)
+        else:  # what the column cannot hold is no value of the feature
+            lower, upper = float(feature.at_least(lower)), float(feature.at_most(upper))
+        self.lower[j] = max(self.lower[j], lower)
+        self.upper[j] = min(self.upper[j], upper)
+
+    def keep_levels(self, j: int, levels: npt.NDArray[np.bool_]) -> None:
+        """Intersect categorical feature `j` with a set of levels, given as a mask."""
+        self.allowed[self.schema.slice(j)] &= levels
+
+    def empty(self) -> int | None:
+        """Return the first feature with no admissible value left, or None."""
+        for j, feature in enumerate(self.schema.features):
+            if self.missing[j]:
+                continue
+            if isinstance(feature, Numeric):
+                if self.lower[j] > self.upper[j]:
+                    return j
+            elif not self.allowed[self.schema.slice(j)].any():
+                return j
+        return None
+
+    def contains(self, U: FloatArray, tolerance: float = 0.0) -> npt.NDArray[np.bool_]:
+        """Return, per canonical row, whether it lies in the box, up to a share of the size of its ends."""
+        inside = np.ones(len(U), dtype=np.bool_)
+        for j in range(len(self.schema)):
+            inside &= self.contains_at(j, U, tolerance)
+        return inside
+
+    def contains_at(self, j: int, U: FloatArray, tolerance: float = 0.0) -> npt.NDArray[np.bool_]:
+        """Return, per canonical row, whether its feature `j` lies in the box, up to a share of the size of its ends."""
+        part = U[:, self.schema.slice(j)]
+        numeric = isinstance(self.schema.features[j], Numeric)
+        if self.missing[j]:
+            return np.asarray(np.isnan(part[:, 0]) if numeric else ~part.any(axis=1))
+        if numeric:
+            low, high = float(self.lower[j]), float(self.upper[j])
+            return np.asarray((part[:, 0] >= low - tolerance * abs(low)) & (part[:, 0] <= high + tolerance * abs(high)))
+        return np.asarray((part > 0.5) @ self.allowed[self.schema.slice(j)] > 0)
+
+    def is_fixed(self, j: int) -> bool:
+        """Whether only one value of feature `j` is left."""
+        if self.missing[j]:
+            return True
+        if isinstance(self.schema.features[j], Numeric):
+            return bool(self.lower[j] == self.upper[j])
+        return int(self.allowed[self.schema.slice(j)].sum()) == 1

@@ -1,0 +1,1 @@
+"""Questions as values: query, goal, demands, costs, the statement of all of them, and its program."""

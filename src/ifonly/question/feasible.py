@@ -1,0 +1,56 @@
+"""Feasibility of many rows within a deadline: demands are checked on a few rows at a time, as many as are quick."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray
+from ifonly.deadline import Deadline
+from ifonly.program.box import Box
+from ifonly.question.demand import Demand
+from ifonly.question.query import Query
+
+__all__ = ["feasible"]
+
+_QUICK = 0.002  # seconds for some rows after which many more are taken at once
+_SLOW = 0.01  # and after which fewer are
+
+
+def feasible(
+    demands: Sequence[Demand], query: Query, box: Box, U: FloatArray, deadline: Deadline, *, only_first: bool = False
+) -> npt.NDArray[np.bool_]:
+    """Say which rows lie in the box and meet all demands; one that was not looked at counts as one that does not.
+
+    Rows are looked at in their order until the deadline, or until one is found if only the first is asked for. A row
+    costs next to nothing where demands are forms, and a linear program where one of them is a hull.
+    """
+    good = box.contains(U)
+    inside = np.flatnonzero(good)
+    size = 1 if only_first or np.isfinite(deadline.at) else max(len(inside), 1)
+    while inside.size:
+        if deadline.passed:
+            good[inside] = False
+            break
+        began = time.perf_counter()
+        some, inside = inside[:size], inside[size:]
+        good[some] = _all_hold(demands, query, U[some])
+        if only_first and good[some].any():
+            good[inside] = False
+            break
+        spent = time.perf_counter() - began
+        size = 8 * size if spent < _QUICK else size if spent < _SLOW else max(size // 2, 1)
+    return good
+
+
+def _all_hold(demands: Sequence[Demand], query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+    good = np.ones(len(U), dtype=np.bool_)
+    for demand in demands:
+        left = np.flatnonzero(good)
+        if not left.size:
+            break
+        good[left] = demand.holds(query, U[left])
+    return good

@@ -1,0 +1,84 @@
+"""The demand to leave a box: some feature lies below it, above it, or has a level that it does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine
+from ifonly.question.demand import Demand
+from ifonly.question.query import Query
+
+if TYPE_CHECKING:
+    from ifonly.question.problem import Problem
+
+__all__ = ["Outside"]
+
+
+@dataclass(frozen=True, eq=False)
+class Outside(Demand):
+    """``sum_j [x_j < low_j] + [x_j > high_j] + sum_j [level of j not held] >= 1``, over some features.
+
+    Attributes
+    ----------
+    box
+        What is ruled out.
+    limits
+        Where features can lie at all: an end of the box at a limit is no way out.
+    among
+        The features by which one can leave.
+    """
+
+    text: str = field(default="differ from a point that the model refuses", init=False)
+    box: Box
+    limits: Box
+    among: frozenset[int]
+
+    def _numbers(self) -> list[int]:
+        """Return the numeric features by which one can leave the box."""
+        inside = (self.box.lower > self.limits.lower) | (self.box.upper < self.limits.upper)
+        schema = self.box.schema
+        return [
+            j
+            for j in sorted(self.among)
+            if isinstance(schema.features[j], Numeric) and inside[j] and not self.box.missing[j]
+        ]
+
+    def cuts(self, query: Query) -> Mapping[int, FloatArray]:
+        """Return the ends of the box, below and above which one is outside."""
+        del query
+        ends = self.box
+        return {j: np.array([np.nextafter(ends.lower[j], -np.inf), ends.upper[j]]) for j in self._numbers()}
+
+    def features(self, query: Query) -> frozenset[int]:
+        """Return the features by which one can leave the box."""
+        del query
+        return self.among
+
+    def apply(self, problem: Problem) -> None:
+        """Demand that at least one feature leaves the box."""
+        x, box = problem.x, self.box
+        schema = box.schema
+        terms = []
+        for j in self._numbers():
+            terms.append(x.at_most(j, float(np.nextafter(box.lower[j], -np.inf))))
+            terms.append(1.0 - x.at_most(j, float(box.upper[j])))
+        levels = (j for j in sorted(self.among) if not isinstance(schema.features[j], Numeric) and not box.missing[j])
+        terms += [x.level_in(j, ~box.allowed[schema.slice(j)]) for j in levels]
+        # some feature lies outside the box
+        problem.mip.row(Affine.total(terms), lower=1.0)
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows lie outside the box."""
+        del query
+        inside = np.ones(len(U), dtype=np.bool_)
+        for j in self.among:
+            inside &= self.box.contains_at(j, U)
+        return ~inside

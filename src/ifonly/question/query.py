@@ -1,0 +1,58 @@
+"""Query: one factual, one model, its training data and its goal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Schema
+from ifonly.models.read import Model
+from ifonly.question.training import Training
+
+if TYPE_CHECKING:
+    from ifonly.question.goal import Goal
+
+__all__ = ["Query"]
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """One question: this factual, this model, this training data, this goal.
+
+    `exempt` are the features whose change is a consequence of other changes, neither counted nor charged.
+    """
+
+    schema: Schema
+    factual: FloatArray
+    model: Model
+    training: Training
+    seed: int = 0
+    goal: Goal | None = None
+    exempt: frozenset[int] = frozenset()
+    _known: dict[int, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, owner: Any, compute: Callable[[], Any]) -> Any:
+        """Return what `compute` returned the first time that `owner` asked this query."""
+        if id(owner) not in self._known:
+            self._known[id(owner)] = owner, compute()  # the owner is kept, so that no other one gets its id
+        return self._known[id(owner)][1]
+
+    def value(self, j: int) -> Any:
+        """Return the factual's raw value of feature `j`."""
+        return self.schema.level_values(j, self.factual)
+
+    def changed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Return, per row and feature, whether it differs from the factual."""
+        different = (self.factual != U) & ~(np.isnan(self.factual) & np.isnan(U))
+        return np.logical_or.reduceat(different, self.schema.starts, axis=1)
+
+    def counted(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Return, per row and feature, whether it is changed and counts as a change."""
+        changed = self.changed(U)
+        changed[:, sorted(self.exempt)] = False
+        return changed

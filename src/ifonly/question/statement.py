@@ -1,0 +1,102 @@
+"""Statement: demands, costs and form of one question, before a program is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.models.form import Form
+from ifonly.models.forms.compose import plateau
+from ifonly.program.box import Box
+from ifonly.question.costs import Costs
+from ifonly.question.criterion import Criterion
+from ifonly.question.demand import Demand
+from ifonly.question.outside import Outside
+from ifonly.question.query import Query
+
+__all__ = ["Statement"]
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """What is asked, before anything is built: the query, its demands, and the criteria that cost.
+
+    `form` is the model's form, or a refined one; `margin` is how far the scores must clear their thresholds, `tie` how far
+    at least where a tie would be lost.
+    """
+
+    query: Query
+    demands: tuple[Demand, ...]
+    criteria: tuple[Criterion, ...]
+    form: Form
+    margin: float = 0.0
+    tie: float = 0.0
+
+    def costs(self) -> Costs:
+        """Return the separable costs of all criteria."""
+        return self._costs
+
+    @cached_property
+    def _costs(self) -> Costs:
+        total = Costs.none(self.query.schema)
+        for criterion in self.criteria:
+            part = criterion.costs(self.query)
+            if part is not None:
+                total = total + part
+        return total.without(self.query.schema, self.exempt())
+
+    def exempt(self) -> frozenset[int]:
+        """Return the features whose change is a consequence of other changes, as some criterion says."""
+        return self._exempt
+
+    @cached_property
+    def _exempt(self) -> frozenset[int]:
+        return self.query.exempt.union(*(c.exempt(self.query) for c in self.criteria))
+
+    def objective(self, U: FloatArray) -> FloatArray:
+        """Return the true objective of canonical rows: the NumPy twin of the program's objective."""
+        total = self.costs().per_feature(self.query, U).sum(axis=1)
+        for criterion in self.criteria:
+            total = total + criterion.coupled_cost(self.query, U)
+        return np.asarray(total)
+
+    def settled(self, U: FloatArray, *, by_model: bool = False) -> FloatArray:
+        """Return canonical rows with what follows from the rest computed anew: by forms, or by the user's models."""
+        for criterion in self.criteria:
+            U = criterion.settle(self.query, U, by_model=by_model)
+        return U
+
+    def refined(self, u: FloatArray) -> Statement:
+        """Return the statement with forms that are exact at `u`; itself when they all are."""
+        form = self.form.refined(u)
+        finer = [d.refined(u) for d in self.demands]
+        if form is None and all(d is None for d in finer):
+            return self
+        demands = tuple(new or old for new, old in zip(finer, self.demands, strict=True))
+        return replace(self, form=self.form if form is None else form, demands=demands)
+
+    def without(self, u: FloatArray) -> Statement | None:
+        """Return the statement without the part around `u` on which the scores are the same; None if there is no such part.
+
+        There is one if every number whose raw value matters lies on a grid: the cells around the others, and the values of
+        these. Where the model refuses `u`, it refuses all of that part.
+        """
+        schema, form = self.query.schema, self.form
+        on_grid = all(schema.features[j].step is not None for j in form.raw())  # type: ignore[union-attr]
+        if not on_grid or not form.features():
+            return None
+        limits = Box.of(schema, self.query.factual)
+        part = plateau(form, limits, u)
+        for j in form.raw():
+            part.lower[j] = part.upper[j] = u[schema.starts[j]]
+        return replace(self, demands=(*self.demands, Outside(part, limits, form.features())))
+
+    def box(self) -> Box:
+        """Return the box that all demands on single features leave."""
+        box = Box.of(self.query.schema, self.query.factual)
+        for demand in self.demands:
+            demand.narrow(self.query, box)
+        return box

@@ -1,0 +1,113 @@
+"""What the training data says about each feature: ranges, deviations, covariance; computed once, used by all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Schema
+from ifonly.models.read import Model
+
+__all__ = ["Training"]
+
+_SAMPLE = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The training rows in canonical form, with the statistics that criteria ask for.
+
+    Attributes
+    ----------
+    schema, U
+        The features and the canonical training rows.
+    labels
+        The true outcome of each row, when the user gave it.
+    model
+        The model, for its own predictions on these rows.
+    """
+
+    schema: Schema
+    U: FloatArray
+    model: Model
+    labels: npt.NDArray[np.object_] | None = None
+
+    @cached_property
+    def numeric(self) -> tuple[int, ...]:
+        """The numeric features."""
+        return tuple(self.schema.numeric)
+
+    @cached_property
+    def numeric_columns(self) -> list[int]:
+        """Where the numeric features live in the canonical vector."""
+        return [self.schema.starts[j] for j in self.numeric]
+
+    def _per_feature(self, values: FloatArray) -> FloatArray:
+        out = np.zeros(len(self.schema))
+        out[list(self.numeric)] = values
+        return out
+
+    @cached_property
+    def range(self) -> FloatArray:
+        """Highest minus lowest value per feature (0 for categorical ones)."""
+        V = self.U[:, self.numeric_columns]
+        return self._per_feature(np.nanmax(V, axis=0) - np.nanmin(V, axis=0) if V.size else np.empty(0))
+
+    @cached_property
+    def std(self) -> FloatArray:
+        """Standard deviation per feature."""
+        V = self.U[:, self.numeric_columns]
+        return self._per_feature(np.nanstd(V, axis=0) if V.size else np.empty(0))
+
+    @cached_property
+    def mad(self) -> FloatArray:
+        """Median absolute deviation per feature; where it is 0, the standard deviation."""
+        V = self.U[:, self.numeric_columns]
+        if not V.size:
+            return self._per_feature(np.empty(0))
+        mad = self._per_feature(np.nanmedian(np.abs(V - np.nanmedian(V, axis=0)), axis=0))
+        return np.where(mad > 0, mad, self.std)
+
+    @cached_property
+    def precision(self) -> FloatArray:
+        """Inverse covariance of the numeric features, with a ridge of 1e-6 of each variance to keep it invertible."""
+        V = self.U[:, self.numeric_columns]
+        V = V[~np.isnan(V).any(axis=1)]
+        # In units of the deviations, so that the units of the features do not matter; a constant feature is its own unit.
+        units = np.atleast_1d(np.std(V, axis=0))
+        units = np.where(units > 0.0, units, 1.0)
+        correlation = np.atleast_2d(np.cov((V - V.mean(axis=0)) / units, rowvar=False))
+        variances = np.diag(correlation)
+        ridge = np.where(variances > 0.0, 1e-6 * variances, 1.0)
+        return np.asarray(np.linalg.inv(correlation + np.diag(ridge)) / np.outer(units, units))
+
+    @cached_property
+    def sample(self) -> FloatArray:
+        """At most a few thousand training rows, drawn evenly, for heuristics."""
+        return self.U[:: max(1, len(self.U) // _SAMPLE)]
+
+    @cached_property
+    def sample_scores(self) -> FloatArray:
+        """The form's scores of the sample."""
+        return self.model.read.form(self.sample)
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """The form's scores of the training rows."""
+        return self.model.read.form(self.U)
+
+    @cached_property
+    def score_scale(self) -> float:
+        """A typical size of the scores, in which margins are counted."""
+        scores = self.sample_scores
+        spread = float(np.max(np.std(scores, axis=0))) if len(scores) > 1 else 0.0
+        return spread if spread > 0 and np.isfinite(spread) else 1.0
+
+    @cached_property
+    def predictions(self) -> npt.NDArray[np.object_]:
+        """The model's own predictions for the training rows."""
+        return np.asarray(self.model.predict(self.U), dtype=object)

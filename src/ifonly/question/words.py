@@ -1,0 +1,26 @@
+"""Numbers in messages: short, and rounded to the side that is asked for."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["number"]
+
+
+def number(value: float, towards: Literal["nearest", "up", "down"] = "nearest") -> str:
+    """Print a number in a message: short, whole when it is whole, rounded to the side that is asked for.
+
+    A loosening is printed away from what is demanded, so that what is read off the message is enough.
+    """
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{value:.0f}"
+    if towards == "nearest" or not np.isfinite(value):
+        return f"{value:.6g}"
+    context = Context(prec=6, rounding=ROUND_CEILING if towards == "up" else ROUND_FLOOR)
+    return f"{float(context.create_decimal_from_float(value)):.6g}"

@@ -1,0 +1,5 @@
+"""Results: explanations as values, and their faces: text, HTML, JSON, plots and metrics."""
+
+from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Explanations, Outcome, Status
+
+__all__ = ["Certificate", "Change", "Counterfactual", "Explanation", "Explanations", "Outcome", "Status"]

@@ -1,0 +1,74 @@
+"""The size of a program before it is built: one that would take too much memory, or the time that is left, is not.
+
+A forest's program has a row per tree and threshold that holds all leaves of the tree on one side of it. So its entries
+grow with the square of the leaves of a tree: ``sum_t L_t^2``, of which 0.19 to 0.42 were counted on forests of 10 to 200
+trees of depth 5 to unlimited; trees of depth 3 had some seven entries per leaf beyond that. An entry takes some 130 bytes
+while it is put together and solved, and half a microsecond (one to two where there are only some ten thousand) until the
+solver looks at the clock for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ifonly.criteria.robustness.keeps_lead import Stays
+from ifonly.deadline import Deadline
+from ifonly.models.forms.trees import Trees
+from ifonly.program.box import Box
+from ifonly.question.statement import Statement
+
+__all__ = ["affordable", "expected_entries"]
+
+_SHARE = 0.3  # of the sum of squares
+_PER_LEAF = 7.0
+_MOST_ENTRIES = 5_000_000  # some 650 MB
+_PER_ENTRY = 1e-6  # seconds until the solver looks at the clock, with room for a slower machine
+_START = 0.05  # and what it takes however few there are, once there are some ten thousands
+_PER_ENTRY_OF_FEW = 3e-6
+
+
+def expected_entries(statement: Statement, box: Box) -> float:
+    """Return about how many entries the trees in the program of a box have; all else in it is small.
+
+    A demand to stay robust embeds its model once more for every shift that was found so far.
+    """
+    total = _entries(statement.form, box)
+    for demand in statement.demands:
+        if isinstance(demand, Stays):
+            own = demand.goal is statement.query.goal  # then the first shift, which is none, needs no copy
+            copies = len(demand.shifts) - own
+            total += copies * _entries(demand.form, box) if copies else 0.0
+    return total
+
+
+def _entries(form: Any, box: Box) -> float:
+    """Return about how many entries a form has: by how many leaves of each undecided tree are open."""
+    total = 0.0
+    for trees in _forests(form):
+        if trees.schema.names == box.schema.names:
+            leaves = trees.leaves
+            count = np.add.reduceat(leaves.alive(box).astype(np.int64), leaves.first)
+            count = count[count > 1]
+            total += _SHARE * float((count**2).sum()) + _PER_LEAF * float(count.sum())
+    return total
+
+
+def _forests(form: Any) -> Iterator[Trees]:
+    """Yield the forests that a form is, or is made of."""
+    if isinstance(form, Trees):
+        yield form
+        return
+    read = getattr(form, "read", None)
+    for part in (*getattr(form, "parts", ()), getattr(form, "inner", None), getattr(read, "form", None)):
+        if part is not None:
+            yield from _forests(part)
+
+
+def affordable(statement: Statement, box: Box, deadline: Deadline) -> bool:
+    """Whether the program of a box may be built: it fits into memory, and the solver can start before the deadline."""
+    entries, left = expected_entries(statement, box), deadline.left()
+    seconds = min(_PER_ENTRY_OF_FEW * entries, _START + _PER_ENTRY * entries)
+    return entries <= _MOST_ENTRIES and left > 0.0 and seconds <= left

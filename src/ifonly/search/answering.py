@@ -1,0 +1,275 @@
+"""One question being answered: search, verify, widen the margin where the model refuses, and put the answer together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ifonly.arrays import FloatArray
+from ifonly.criteria.robustness.adversary import withstand, withstands
+from ifonly.criteria.robustness.criterion import Robustness
+from ifonly.criteria.robustness.ranges import safe_ranges
+from ifonly.data.features import plain
+from ifonly.deadline import Deadline
+from ifonly.errors import CriterionError, NotVerified, OutOfTime
+from ifonly.events import OnEvent
+from ifonly.question.criterion import Criterion
+from ifonly.question.found import Found
+from ifonly.question.goal import Goal
+from ifonly.question.query import Query
+from ifonly.question.statement import Statement
+from ifonly.result.values import Certificate, Change, Counterfactual, Explanation
+from ifonly.search.blame import explain_infeasibility
+from ifonly.search.boxes import find
+from ifonly.search.several import Answer, NoMore, Several
+from ifonly.solvers.backend import Backend, Limits, Status
+from ifonly.tolerances import OPTIMALITY
+
+__all__ = ["Question"]
+
+_WIDENINGS = 6
+_MULTIPLE = 1e-9  # of a unit, within which a threshold is taken to be a multiple of it
+_WIDENING = 100.0
+_REPAIRS = 200  # forms made finer and points ruled out, before the margin is widened after all
+NEVER = Deadline.never()
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question being answered."""
+
+    backend: Backend
+    frame: pd.DataFrame
+    reference: pd.DataFrame
+    query: Query
+    goal: Goal
+    statement: Statement
+    deadline: Deadline = NEVER
+    gap: float = OPTIMALITY
+    on_event: OnEvent | None = None
+
+    def refuse_what_is_there(self) -> None:
+        """Say so when the factual already has the wanted outcome."""
+        u = self.query.factual[None, :]
+        if bool(self.goal.holds(self.query, u)[0]) and bool(self.goal.confirmed(u)[0]):
+            now = self.query.model.predict(u)[0]
+            raise CriterionError(
+                f"The wanted outcome is already there: the model says {plain(now)!r} for this row ({self.goal.text}). "
+                "Ask for another outcome, or for more of it: Target(label, probability=...)."
+            )
+
+    # -- searching ----------------------------------------------------------------------------------------------
+    def _encode(self, answer: Counterfactual) -> FloatArray:
+        return self.query.schema.encode(answer.row, missing=True)
+
+    def one(self, statement: Statement, *, first: bool = True) -> Answer:
+        """Return one verified counterfactual.
+
+        At a point that the model refuses, forms that are relaxations are made finer; where they are exact, the point is ruled
+        out if the scores around it are all the same, and elsewhere the margin is widened. What was proven before still holds
+        for everything that clears the first margin.
+        """
+        backend = self.backend
+        statement = self._with_first_margin(statement)
+        certified, bound = statement, -np.inf
+        u: FloatArray | None = None
+        margins, repairs = iter(self._wider_margins(statement)), _REPAIRS
+        while True:
+            limits = self._limits()
+            found, statement = withstand(statement, self._find, backend, limits, self.deadline)
+            if found.status is Status.INFEASIBLE:
+                if not first and statement.margin == certified.margin:
+                    raise NoMore
+                if u is None or statement.margin == certified.margin:
+                    raise explain_infeasibility(statement, backend, limits, self.deadline)
+                break
+            if statement.margin == certified.margin:
+                bound = max(bound, found.bound)
+            best = self._first_verified(found, statement)
+            u = found.u if found.u is not None else u
+            if best is not None:
+                found = replace(found, bound=min(found.bound, bound))
+                answer = self._counterfactual(best[0], replace(statement, margin=certified.margin), found)
+                return Answer(answer, best[0], found, statement)
+            if found.interrupted:
+                raise KeyboardInterrupt
+            if found.u is None or self.deadline.passed:
+                why = "" if self.deadline.passed else " (the program is too large for memory, or for the time left)"
+                raise OutOfTime(
+                    f"No verified answer within the time limit{why}; no answer costs less than {bound:.6g}. Raise "
+                    "time_limit, or loosen a demand.",
+                    bound,
+                )
+            finer = statement.refined(found.u)
+            stricter = finer if finer is not statement else self._ruled_out(statement, found.u)
+            if stricter is not None and repairs:
+                statement, repairs = stricter, repairs - 1
+                continue
+            margin = next(margins, None)
+            if margin is None:
+                break
+            statement = replace(finer, margin=margin)
+        assert u is not None
+        scores = self.query.model.read.form(u[None, :])[0]
+        shown = self.goal.score_of(u[None, :])
+        raise NotVerified(
+            f"The optimiser's answer is refused by the model itself, even with the margin widened to "
+            f"{statement.margin:.1g}: our score {np.round(scores, 6).tolist()}, the model's {np.round(shown, 6).tolist()}. "
+            "Please report this with the model's class and version.",
+            scores.tolist(),
+            shown.tolist(),
+        )
+
+    def _ruled_out(self, statement: Statement, u: FloatArray) -> Statement | None:
+        """Return the statement without a point that the model refuses, and without all that is the same to it."""
+        stored = self.query.schema.stored(u)
+        return None if bool(self.goal.confirmed(stored[None, :])[0]) else statement.without(stored)
+
+    def _limits(self) -> Limits:
+        return Limits(self.deadline.left(), self.gap, seed=self.query.seed)
+
+    def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Found:
+        return find(statement, self.backend, limits, self.on_event, deadline)
+
+    def _with_first_margin(self, statement: Statement) -> Statement:
+        """Return the statement with the least lead that can be told from a tie, where a tie would be lost.
+
+        Scores that are whole multiples of a unit are a unit apart, or equal. Other scores of trees may be off by rounding,
+        and the model itself tells them apart, point by point. What is continuous must clear its threshold by more than
+        rounding.
+        """
+        noise = self.goal.rounding(statement.form, statement.box())
+        if not statement.form.raw():
+            spacing = float(getattr(statement.form, "spacing", 0.0))
+            lost = spacing > 2.0 * noise and self._loses_at_the_threshold(spacing)
+            return replace(statement, margin=-noise, tie=0.5 * spacing if lost else -noise)
+        schema = self.query.schema
+        on_grid = all(schema.features[j].step is not None for j in statement.form.raw())  # type: ignore[union-attr]
+        # On a grid a tie is a point of its own; between its points it is the edge of what there is.
+        return replace(statement, margin=0.0 if on_grid else noise, tie=noise)
+
+    def _loses_at_the_threshold(self, spacing: float) -> bool:
+        """Whether scores that are multiples of a unit meet the threshold at one of them, and that one is not enough.
+
+        Such a score may be a float away from the threshold, on either side: one tuned on the data is taken from the scores.
+        """
+        read = self.query.model.read
+        if read.rule != "sign":
+            return True
+        count = round(read.threshold / spacing)
+        score = count / round(1.0 / spacing) if spacing < 1.0 else count * spacing
+        near = abs(read.threshold / spacing - count) < _MULTIPLE
+        return near and not bool(self.goal.holds_scores(np.array([[score]]))[0])
+
+    def _wider_margins(self, statement: Statement) -> list[float]:
+        noise = self.goal.rounding(statement.form, statement.box())
+        return [noise * _WIDENING**k for k in range(1, _WIDENINGS + 1)]
+
+    def _first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
+        """Return the best point that the user's own model confirms, exactly as it will be returned."""
+        candidates = [] if found.u is None else [found.u]
+        if found.status is not Status.OPTIMAL:
+            candidates += list(found.pool)
+        verified = []
+        for candidate in candidates:
+            stored = self.query.schema.stored(candidate)
+            settled = statement.settled(stored[None, :], by_model=True)[0]
+            same = np.array_equal(settled, stored, equal_nan=True)
+            # On the very edge of a demand, settling may round a value beyond it; then the solver's own is as good.
+            for u in (stored,) if same else (settled, stored):
+                if self._confirmed(u, statement):
+                    verified.append((float(statement.objective(u[None, :])[0]), u))
+                    break
+        if not verified:
+            return None
+        cost, u = min(verified, key=lambda pair: pair[0])
+        return u, cost
+
+    def _confirmed(self, u: FloatArray, statement: Statement) -> bool:
+        row = u[None, :]
+        if not bool(self.goal.confirmed(row)[0]):
+            return False
+        return all(bool(d.verified(self.query, row)[0]) for d in statement.demands if d is not self.goal)
+
+    # -- answering ----------------------------------------------------------------------------------------------
+    def another(self, u: FloatArray, answer: Answer) -> Answer | None:
+        """Return a point of the same search as an answer, or None if it is refused."""
+        found, statement = replace(answer.found, u=u, pool=()), answer.statement
+        best = self._first_verified(found, statement)
+        if best is None or not withstands(statement, best[0], self.backend, self._limits(), self.deadline):
+            return None
+        return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
+
+    def _counterfactual(self, u: FloatArray, statement: Statement, found: Found) -> Counterfactual:
+        row = u[None, :]
+        objective = float(statement.objective(row)[0])
+        certificate = Certificate.of(
+            objective,
+            found.bound,
+            margin=max(statement.margin, 0.0 if self.goal.ties_are_ours() else statement.tie, 0.0),
+            solver=found.solver or self.backend.label,
+            asked_gap=self.gap,
+        )
+        schema = self.query.schema
+        changed = self.query.changed(row)[0]
+        changes = tuple(
+            Change(schema.names[j], self.query.value(j), schema.level_values(j, u))
+            for j in map(int, np.flatnonzero(changed))
+        )
+        measures: dict[str, float] = {}
+        for criterion in statement.criteria:
+            measures |= {name: float(v[0]) for name, v in criterion.measure(self.query, row).items()}
+        distance = measures.pop("distance", objective)
+        measures.pop("changed", None)
+        return Counterfactual(
+            schema.decode(row),
+            changes,
+            self._predicted(row),
+            float(self.goal.score_of(row)[0]),
+            distance,
+            certificate,
+            ranges=safe_ranges(statement, u, self.backend, self.deadline) if self._robust else {},
+            measures=measures,
+        )
+
+    @property
+    def _robust(self) -> bool:
+        return any(isinstance(c, Robustness) for c in self.statement.criteria)
+
+    def _predicted(self, row: FloatArray) -> Any:
+        """Return the model's prediction: the wanted label, which it has just confirmed, or what it says."""
+        if self.goal.kind == "class":
+            return self.goal.label
+        return plain(self.query.model.predict(row)[0])
+
+    def _said(self, row: FloatArray) -> Any:
+        """Return what the model says of the factual, by its form: the label or the value."""
+        read = self.query.model.read
+        decided = read.decide(read.form(row))[0]
+        return read.classes[int(decided)] if read.classes else float(decided)
+
+    def explanation(self, several: Several, seconds: float) -> Explanation:
+        """Put the answers together."""
+        u, answers = self.query.factual[None, :], several.answers
+        model = self.query.model
+        has_probabilities = model.read.link != "none"
+        speaking = [c for c in self.statement.criteria if type(c).remarks is not Criterion.remarks]
+        rows = np.vstack([self._encode(a) for a in answers]) if speaking else np.empty((0, 0))
+        return Explanation(
+            answers,
+            self.frame,
+            self._said(u),
+            float(self.goal.score_of(u)[0]),
+            self.goal.text.removeprefix("want "),
+            self.query.schema,
+            several.status,
+            seconds,
+            answers[0].certificate.solver,
+            notes=(*several.notes, *(r for c in speaking for r in c.remarks(self.query, rows))),
+            score_name="probability" if has_probabilities else "score" if model.read.classes else "value",
+            reference=self.reference,
+            interrupted=several.interrupted,
+        )

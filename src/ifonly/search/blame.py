@@ -1,0 +1,209 @@
+"""Why it is impossible: a minimal set of clashing demands, and for each the least loosening that helps.
+
+A deletion filter (Chinneck and Dravnieks 1991): leave out one demand at a time; if the rest is still impossible, it was
+not needed for the contradiction. What remains is minimal: drop any one and the others can be met.
+
+Every question of this kind is a search of its own, and all of them share one deadline. When it passes, what is known is
+said: the demands not yet found needless are a clash, though perhaps not a minimal one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ifonly.criteria.robustness.adversary import Solve, withstand
+from ifonly.criteria.robustness.keeps_lead import Stays, lead
+from ifonly.deadline import Deadline
+from ifonly.errors import Infeasible, Relaxation
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine
+from ifonly.question.demand import Branch, Demand
+from ifonly.question.found import Found
+from ifonly.question.goal import Goal
+from ifonly.question.outside import Outside
+from ifonly.question.problem import Problem
+from ifonly.question.statement import Statement
+from ifonly.question.words import number
+from ifonly.search.affordable import affordable
+from ifonly.search.boxes import run
+from ifonly.solvers.backend import Backend, Limits, Status
+
+__all__ = ["explain_infeasibility"]
+
+_HALVINGS = 6
+_NEAR = 1e8  # roundings of a score that the tolerances of a solver may be worth
+_SHARE = 0.5  # of the time left that one search may take
+
+
+@dataclass(frozen=True)
+class _Court:
+    """Answers "are these demands possible together?" by solving without an objective."""
+
+    statement: Statement
+    backend: Backend
+    limits: Limits
+    deadline: Deadline
+    refused: list[Demand] = field(default_factory=list)
+
+    def possible(self, demands: Sequence[Demand]) -> bool | None:
+        """Whether the demands can be met together; None when that could not be decided in time."""
+        if self.deadline.passed:
+            return None
+        found = self._confirmed(self._asked(demands), self._search)
+        return False if found.status is Status.INFEASIBLE else None if found.u is None else True
+
+    def _asked(self, demands: Sequence[Demand]) -> Statement:
+        """Return the question of some demands, without what the model is known to refuse where its outcome is demanded."""
+        refused = self.refused if any(isinstance(d, Goal) for d in demands) else []
+        return replace(self.statement, demands=(*demands, *refused), criteria=())
+
+    def _confirmed(self, statement: Statement, search: Solve) -> Found:
+        """Search until the model itself confirms the point; what it refuses is ruled out, for all questions to come."""
+        query = self.statement.query
+        while True:
+            found, _ = withstand(statement, search, self.backend, self.limits, self._share())
+            goal = next((d for d in statement.demands if isinstance(d, Goal)), None)
+            if found.u is None or goal is None:
+                return found
+            u = query.schema.stored(found.u)
+            if bool(goal.confirmed(u[None, :])[0]):
+                return found
+            stricter = statement.without(u)
+            if stricter is None:  # continuous scores at the very edge: whoever goes a little further is confirmed
+                near = goal.rounding(statement.form, statement.box()) * _NEAR
+                return found if float(lead(goal, statement.form(u[None, :]))[0]) > -near else replace(found, u=None)
+            self.refused.append(stricter.demands[-1])
+            statement = stricter
+            if self.deadline.passed:
+                return Found(Status.OUT_OF_TIME)
+
+    def _share(self) -> Deadline:
+        """Return when one search must end: a hard one leaves time for those that come after it."""
+        return self.deadline.within(_SHARE * self.deadline.left())
+
+    def _search(self, statement: Statement, limits: Limits, deadline: Deadline, loose: Demand | None = None) -> Found:
+        """Look for any point, or for the one that breaks a loose demand least."""
+        box = statement.box()
+        if box.empty() is not None:
+            return Found(Status.INFEASIBLE)
+        if loose is None:
+            for demand in statement.demands:
+                branches = demand.branches(statement, box, deadline)
+                if branches is not None:
+                    return self._any_of(statement, demand, branches, limits, deadline)
+        return self._solve(statement, box, limits, deadline, loose)
+
+    def _any_of(
+        self, statement: Statement, demand: Demand, branches: Iterable[Branch], limits: Limits, deadline: Deadline
+    ) -> Found:
+        """Look for any point in one alternative of a demand after the other."""
+        for branch in branches:
+            demands = tuple(branch.demand if d is demand else d for d in statement.demands)
+            found = self._solve(replace(statement, demands=demands), branch.box, limits, deadline)
+            if found.status is not Status.INFEASIBLE:
+                return found
+        return Found(Status.INFEASIBLE)
+
+    def _solve(
+        self, statement: Statement, box: Box, limits: Limits, deadline: Deadline, loose: Demand | None = None
+    ) -> Found:
+        if box.empty() is not None:
+            return Found(Status.INFEASIBLE)
+        if not affordable(statement, box, deadline):
+            return Found(Status.OUT_OF_TIME)
+        problem = Problem(statement, box) if loose is None else _problem_with_raw(statement, box, loose)
+        for demand in statement.demands:
+            demand.apply(problem)
+        excess = None if loose is None else loose.excess(problem)
+        problem.mip.minimise(Affine() if excess is None else excess)
+        return run(problem, self.backend, limits.within(deadline.left()))
+
+    def conflict(self, demands: Sequence[Demand]) -> tuple[list[Demand], bool]:
+        """Return a subset that is impossible together, and whether it is proven minimal."""
+        kept, minimal = list(demands), True
+        for demand in demands:
+            rest = [d for d in kept if d is not demand]
+            possible = self.possible(rest)
+            if possible is False:
+                kept = rest
+            minimal &= possible is not None
+        return kept, minimal
+
+    def loosen(self, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
+        """Return the least loosening of one demand that makes all possible, or None if none does."""
+        statement = self._asked(others)
+        if isinstance(demand, Stays) and demand.reach.any() and self.possible(others):
+            return self._smaller_ball(demand, others)
+        if self.deadline.passed:
+            return None
+        search = partial(self._search, loose=demand)
+        found = self._confirmed(statement, search)
+        return None if found.u is None else demand.loosened(statement.query, found.u)
+
+    def _smaller_ball(self, demand: Stays, others: Sequence[Demand]) -> Relaxation:
+        """Return the largest radius that is proven possible, to a few binary digits."""
+        least, most = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            if self.deadline.passed:
+                break
+            share = 0.5 * (least + most)
+            least, most = (share, most) if self.possible([*others, demand.weaker(share)]) else (least, share)
+        if least == 0.0:
+            return demand.loosened(self.statement.query, self.statement.query.factual)
+        radius = demand.radius * least
+        change = f"radius {number(demand.radius)} -> {number(radius, 'down')}"
+        return Relaxation(demand.text, change, demand.radius - radius)
+
+
+def _problem_with_raw(statement: Statement, box: Box, demand: Demand) -> Problem:
+    problem = Problem(statement, box, extra_raw=demand.excess_raw(statement.query))
+    problem.touch(demand.excess_features(statement.query))
+    return problem
+
+
+def explain_infeasibility(statement: Statement, backend: Backend, limits: Limits, deadline: Deadline) -> Infeasible:
+    """Return the error that names the clash and the ways out of it, as far as they are known at the deadline."""
+    demands = [d for d in statement.demands if not isinstance(d, Outside)]
+    refused: list[Demand] = [d for d in statement.demands if isinstance(d, Outside)]
+    court = _Court(statement, backend, limits, deadline, refused)
+    conflict, minimal = court.conflict(demands)
+    relaxations: list[Relaxation] = []
+    for demand in conflict:
+        if isinstance(demand, Goal) and demand.kind == "class":
+            continue  # wanting something else is no way out
+        others = [d for d in demands if d is not demand]
+        way = court.loosen(demand, others)
+        if way is None and not deadline.passed:
+            way = _together(court, demand, others)
+        if way is not None:
+            relaxations.append(way)
+    words = [d.text for d in conflict]
+    return Infeasible(_message(words, relaxations, minimal), words, relaxations, minimal=minimal)
+
+
+def _together(court: _Court, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
+    """When loosening one demand is not enough, loosen it together with the demands of the next clash."""
+    dropped = [demand]
+    rest = list(others)
+    while not (possible := court.possible(rest)):
+        clash = [] if possible is None else [d for d in court.conflict(rest)[0] if not isinstance(d, Goal)]
+        if not clash:
+            return None
+        dropped.append(clash[-1])
+        rest = [d for d in rest if d is not clash[-1]]
+    words = "; ".join(f"drop: {d.text}" for d in dropped)
+    return Relaxation(demand.text, words, float(len(dropped)))
+
+
+def _message(conflict: Sequence[str], relaxations: Sequence[Relaxation], minimal: bool) -> str:
+    lines = [
+        "No counterfactual exists: these demands cannot be met together (proven).",
+        *(f"  - {c}" for c in conflict),
+    ]
+    if not minimal:
+        lines.append("(a clash, not shown to be minimal: raise time_limit to learn which of these are needed for it)")
+    if relaxations:
+        lines += ["Any one of these would make it possible:", *(f"  - {r}" for r in relaxations)]
+    return "\n".join(lines)

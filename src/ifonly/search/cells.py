@@ -1,0 +1,289 @@
+"""Branch and bound over boxes of cells, for trees under costs and demands on single features: no solver needed.
+
+In a part of the box every tree can reach some of its leaves. Taken each for itself, its best leaf bounds the score from
+above: a part whose bound stays below the goal holds no answer. Otherwise the best leaves of two trees lie apart along
+some feature, and the part is split between them; or they all meet, and where they meet is an answer. What a part must
+cost, and how many features must change in it, takes the other features away: the rest of the budget reaches less far.
+
+This closes most questions within some dozens of parts. How it fares shows early: halving the whole at each split gives
+every part a share, and the shares of closed parts add up to 1 in the end. A search that has closed next to nothing when
+a solver could have built its program is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import IntArray
+from ifonly.deadline import Deadline
+from ifonly.models.forms.scan import Brackets
+from ifonly.program.box import Box
+from ifonly.search.grids import Grid, Part
+from ifonly.search.incumbents import Incumbents
+
+__all__ = ["Splitting"]
+
+BoolArray = npt.NDArray[np.bool_]
+_TIE = 1e-12
+_FIRST_LOOK = 500  # parts after which progress is judged for the first time, then whenever they have doubled
+_LEAST_DONE = 1e-7  # the share that must be closed by then, ten times as much at each further look
+_MOST_PARTS = 400_000
+_SECONDS_PER_LEAF = 5e-6  # that the tables of a search take, which are made in one go
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """A part, its share of the whole, and the leaves that are open in the part `around` it."""
+
+    part: Part
+    share: float
+    around: Part
+    leaves: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """Where the best leaves of all trees lie within a part: cells from `begin` to `end`, the levels that each `holds`."""
+
+    begin: IntArray
+    end: IntArray
+    holds: BoolArray
+
+    @property
+    def n_trees(self) -> int:
+        """How many there are."""
+        return int(self.holds.shape[1])
+
+
+class Splitting:
+    """One search.
+
+    Parameters
+    ----------
+    incumbents
+        Checks points and keeps the best.
+    budget
+        Returns what a better answer may cost, given the best known.
+    most
+        How many features may change.
+    patient
+        Whether to go on until the deadline however little is closed, because no solver can take over.
+    """
+
+    def __init__(
+        self, incumbents: Incumbents, budget: Callable[[], float], most: int, *, patient: bool = False
+    ) -> None:
+        self.incumbents, self.reducer = incumbents, incumbents.reducer
+        self.budget, self.most, self.patient = budget, most, patient
+        self.parts = 0
+
+    def run(self, box: Box, deadline: Deadline) -> bool:
+        """Search a box; say whether nothing better than the best known is left in it, for certain."""
+        brackets = self.reducer.brackets
+        assert brackets is not None
+        if deadline.left() < _SECONDS_PER_LEAF * len(brackets.leaves.node):
+            return False
+        box = self.reducer.within(box, self.budget())
+        if box.empty() is not None:
+            return True
+        self._tabulate(box, brackets)
+        whole = self.grid.whole()
+        stack = [_Node(whole, 1.0, whole, self._inhabited())]
+        done, look, least = 0.0, _FIRST_LOOK, _LEAST_DONE
+        while stack:
+            node = stack.pop()
+            self.parts += 1
+            children = self._split(node)
+            stack += children
+            if not children:
+                done += node.share
+            if self.parts >= look and not self.patient:
+                if done < least or self.parts >= _MOST_PARTS:
+                    return False
+                look, least = 2 * look, 10.0 * least
+            if deadline.passed:
+                return False
+        return True
+
+    def _tabulate(self, box: Box, brackets: Brackets) -> None:
+        """Tabulate what the box leaves open."""
+        leaves = brackets.leaves.within(box)
+        self.grid = Grid(self.reducer, box, leaves)
+        self.values = brackets.values_of(leaves)
+        self.tree = leaves.tree
+        largest = np.abs(self.values).max(axis=0) * brackets.trees.n_trees
+        self.need = -brackets.constant - _TIE * np.maximum(1.0, np.maximum(largest, np.abs(brackets.constant)))
+
+    def _inhabited(self) -> IntArray:
+        """Return the leaves that some admissible value of each feature reaches, ordered by tree and value."""
+        grid = self.grid
+        some = np.asarray((grid.begin <= grid.end).all(axis=0))
+        if grid.entries.size:
+            some &= np.logical_or.reduceat(grid.holds & grid.open[:, None], grid.entry_first, axis=0).all(axis=0)
+        order = np.lexsort((-self.values[:, 0], self.tree))
+        return np.asarray(order[some[order]])
+
+    # -- one part -----------------------------------------------------------------------------------------------
+    def _split(self, node: _Node) -> list[_Node]:
+        """Return what is left of a part in two halves, the one to look at first at the end; none if it is closed."""
+        part = self._reduced(node.part)
+        if part is None:
+            return []
+        leaves = self._alive(part, node)
+        best = self._best(part, leaves)
+        if best is None:
+            return []
+        halves = self._between(part, best)
+        if halves is None:
+            halves = self._beside(part, self._meeting(part, best))
+        return [_Node(half, 0.5 * node.share, part, leaves) for half in halves]
+
+    def _reduced(self, part: Part) -> Part | None:
+        """Return what the budget and the number of changes leave of a part."""
+        grid = self.grid
+        if self.most < len(grid.numbers) + len(grid.categories) + grid.changed_elsewhere:
+            away = grid.changed(part)
+            count = int(away[0].sum() + away[1].sum()) + grid.changed_elsewhere
+            if count > self.most:
+                return None
+            if count == self.most:
+                part = grid.staying(part, away)
+        numbers, levels = grid.least(part)
+        spare = self.budget() - grid.elsewhere - float(numbers.sum() + levels.sum())
+        if not spare >= 0.0:
+            return None
+        return part if spare == np.inf else grid.within(part, (numbers + spare, levels + spare))
+
+    def _alive(self, part: Part, node: _Node) -> IntArray:
+        """Return the leaves that are open in a part; only features in which it is smaller than before are looked at."""
+        grid, leaves, around = self.grid, node.leaves, node.around
+        for k in np.flatnonzero((part.low != around.low) | (part.high != around.high)):
+            leaves = leaves[(grid.begin[k][leaves] <= part.high[k]) & (grid.end[k][leaves] >= part.low[k])]
+        fewer = part.allowed != around.allowed
+        for c in np.unique(grid.owner[fewer]) if fewer.any() else ():
+            span = grid.span(int(c))
+            leaves = leaves[grid.holds[span][part.allowed[span]][:, leaves].any(axis=0)]
+        return leaves
+
+    def _best(self, part: Part, leaves: IntArray) -> _Best | None:
+        """Return the best leaf of each tree; None when even these do not reach the goal together."""
+        tree = self.tree[leaves]
+        first = np.concatenate(([0], np.flatnonzero(tree[1:] != tree[:-1]) + 1))
+        if len(self.need) == 1:  # leaves of a tree come in the order of their values
+            best = leaves[first]
+            if self.values[best, 0].sum() < self.need[0]:
+                return None
+        else:
+            values = self.values[leaves]
+            tops = np.maximum.reduceat(values, first, axis=0)
+            spare = tops.sum(axis=0) - self.need
+            if (spare < 0.0).any():
+                return None
+            g = int(spare.argmin())
+            count = np.diff(first, append=len(leaves))
+            hits = np.flatnonzero(values[:, g] == np.repeat(tops[:, g], count))
+            best = leaves[hits[np.diff(tree[hits], prepend=-1) != 0]]
+        grid = self.grid
+        begin = np.maximum(grid.begin[:, best], part.low[:, None])
+        end = np.minimum(grid.end[:, best], part.high[:, None])
+        return _Best(begin, end, grid.holds[:, best] & part.allowed[:, None])
+
+    # -- best leaves that lie apart -----------------------------------------------------------------------------
+    def _between(self, part: Part, best: _Best) -> list[Part] | None:
+        """Split where most best leaves lie on either side, along a number or between one level and the others."""
+        along, cell = self._apart(best)
+        among, entry = self._at_odds(part, best)
+        if along >= among and along > 0:
+            k = int(self.grid.number_of[cell])
+            return self._halves(part, k, cell - int(self.grid.first[k]))
+        if among > 0:
+            return self._one_level(part, entry)
+        return None
+
+    def _apart(self, best: _Best) -> tuple[int, int]:
+        """Return how many best leaves end at or before a cell, while no fewer begin behind it, and at which cell."""
+        grid, trees = self.grid, best.n_trees
+        if not grid.numbers:
+            return 0, 0
+        n = len(grid.cost)
+        before = trees * grid.number_of
+        ended = np.bincount((best.end + grid.first[:, None]).ravel(), minlength=n).cumsum() - before
+        begun = np.bincount((best.begin + grid.first[:, None]).ravel(), minlength=n).cumsum() - before
+        score = np.minimum(ended, trees - begun)
+        cell = int(score.argmax())
+        return int(score[cell]), cell
+
+    def _at_odds(self, part: Part, best: _Best) -> tuple[int, int]:
+        """Return how many best leaves want a level and no other one, while no fewer rule it out, and which level."""
+        grid = self.grid
+        if not grid.categories:
+            return 0, 0
+        wide = np.add.reduceat(best.holds, grid.entry_first, axis=0, dtype=np.int64)
+        only = (best.holds & (wide[grid.owner] == 1)).sum(axis=1)
+        hold = best.holds.sum(axis=1)
+        score = np.where(part.allowed, np.minimum(only, best.n_trees - hold), 0)
+        entry = int(score.argmax())
+        if score[entry] == 0:
+            # Sets can meet two by two and still have nothing in common.
+            apart = ~np.logical_or.reduceat(hold == best.n_trees, grid.entry_first)
+            if not apart.any():
+                return 0, 0
+            score = np.where(part.allowed & apart[grid.owner], np.minimum(hold, best.n_trees - hold), 0)
+            entry = int(score.argmax())
+        return int(score[entry]), entry
+
+    def _halves(self, part: Part, k: int, cell: int) -> list[Part]:
+        """Split a number behind a cell; the side of the cheapest value comes last."""
+        below = part.numbers(k, int(part.low[k]), cell)
+        above = part.numbers(k, cell + 1, int(part.high[k]))
+        return [above, below] if self.grid.cheapest[k] <= cell else [below, above]
+
+    def _one_level(self, part: Part, entry: int) -> list[Part]:
+        """Split a category into one level and the others; the side of what it is now comes last."""
+        grid = self.grid
+        others = grid.owner != grid.owner[entry]
+        this = np.arange(len(grid.entries)) == entry
+        only, rest = part.levels(others | this), part.levels(~this)
+        return [rest, only] if grid.home[entry] else [only, rest]
+
+    # -- best leaves that meet ----------------------------------------------------------------------------------
+    def _meeting(self, part: Part, best: _Best) -> Part:
+        """Return the part that all best leaves have in common."""
+        common = np.asarray(best.holds.all(axis=1))
+        if not self.grid.numbers:
+            return Part(part.low, part.high, common)
+        return Part(best.begin.max(axis=1), best.end.min(axis=1), common)
+
+    def _beside(self, part: Part, meeting: Part) -> list[Part]:
+        """Take the cheapest point of where best leaves meet, then split off what may be cheaper than it."""
+        grid = self.grid
+        here, there = grid.least(part), grid.least(meeting)
+        cost = grid.elsewhere + float(there[0].sum() + there[1].sum())
+        met = cost <= self.budget() and self.incumbents.offer(grid.point(meeting, self.incumbents.start))
+        dearer = np.concatenate([there[0] - here[0], there[1] - here[1]])
+        k = int(dearer.argmax()) if dearer.size else -1
+        if k < 0 or dearer[k] <= 0.0:
+            return [] if met else self._anywhere(part)
+        if k >= len(grid.numbers):
+            span = np.zeros(len(grid.entries), dtype=np.bool_)
+            span[grid.span(k - len(grid.numbers))] = True
+            return [part.levels(~span | meeting.allowed), part.levels(~(span & meeting.allowed))]
+        at = int(min(max(grid.cheapest[k], meeting.low[k]), meeting.high[k]))
+        return self._halves(part, k, at - 1 if at > grid.cheapest[k] else at)
+
+    def _anywhere(self, part: Part) -> list[Part]:
+        """Split a part whose cheapest point was refused by the last digits of a sum, or by the number of changes."""
+        width = part.high - part.low
+        if width.size and width.max() > 0:
+            k = int(width.argmax())
+            return self._halves(part, k, int(part.low[k] + width[k] // 2))
+        if self.grid.entries.size:
+            left = np.add.reduceat(part.allowed, self.grid.entry_first, dtype=np.int64)
+            open_ = np.flatnonzero(part.allowed & (left > 1)[self.grid.owner])
+            if open_.size:
+                return self._one_level(part, int(open_[0]))
+        return []

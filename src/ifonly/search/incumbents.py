@@ -1,0 +1,311 @@
+"""Good points before any proof: scans of one and two features, and rows of the wanted outcome shrunk to the factual.
+
+A point counts only if it meets every demand; what is found here bounds the optimum from above.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray, IntArray
+from ifonly.data.schema import Numeric
+from ifonly.deadline import Deadline
+from ifonly.models.forms.linear import Linear
+from ifonly.models.forms.scan import Brackets, TreeScan
+from ifonly.program.box import Box
+from ifonly.search.reduce import Menu, Reducer
+
+__all__ = ["Incumbents", "Known"]
+
+_DUST = 1e-9
+_TIE = 1e-12
+NEVER = Deadline.never()
+_MOST_PAIRS = 10_000_000  # pairs of values of two features that are worth looking at for one box
+_PAIRS_AT_ONCE = 1_000_000  # of them in one table: some 50 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A point that meets all demands, and its cost."""
+
+    u: FloatArray
+    cost: float
+
+
+class Incumbents:
+    """Searches a box for cheap points that meet all demands, until the deadline."""
+
+    def __init__(self, reducer: Reducer, box: Box, deadline: Deadline = NEVER) -> None:
+        self.reducer, self.deadline = reducer, deadline
+        self.statement = reducer.statement
+        self.query = reducer.query
+        self.schema = reducer.schema
+        self.box = box
+        self.start = self._start()
+        self.best: Known | None = None
+        self.pairs_left = _MOST_PAIRS
+
+    # -- entry points -------------------------------------------------------------------------------------------
+    def quick(self) -> Known | None:
+        """Look at what the demands propose, and at changes of single features."""
+        for u in self._proposed():
+            self.offer(u)
+        if self.best is not None and self.deadline.passed:
+            return self.best
+        brackets = self.reducer.brackets
+        if brackets is None:
+            self.offer(self.start)
+            return self.best
+        scan = TreeScan(brackets, self.start)
+        if _reached(scan.here()):
+            self.offer(self.start)
+        single = self._single_change(scan)
+        if single is not None:
+            self.offer(single)
+        return self.best
+
+    def rows(self, most: int = 4) -> Known | None:
+        """Take training rows of the wanted outcome and shrink them towards the factual."""
+        brackets = self.reducer.brackets
+        if brackets is None:
+            settled = self.best is not None and isinstance(self.reducer.form, Linear)
+            for u in self._near_rows(0 if settled else most):  # a linear program needs no second opinion
+                self.offer(self._pulled(u))
+            return self.best
+        for u in self._near_rows(most):
+            self.offer(self._shrunk(u, TreeScan(brackets, u)))
+        return self.best
+
+    def shrink(self, u: FloatArray) -> None:
+        """Shrink a point that has the wanted outcome towards the factual."""
+        brackets = self.reducer.brackets
+        if brackets is not None:
+            scan = TreeScan(brackets, u)
+            if _reached(scan.here()):
+                self.offer(self._shrunk(u, scan))
+
+    def thorough(self) -> Known | None:
+        """Trade changes of two features against each other until no pair is cheaper."""
+        brackets = self.reducer.brackets
+        if brackets is None or self.best is None:
+            return self.best
+        pair = self._pair_change(brackets, self.best.cost)
+        if pair is not None:
+            self.offer(pair)
+        improved = True
+        while improved and not self.deadline.passed:
+            before = self.best.cost
+            self.offer(self._exchanged(self.best.u, brackets))
+            improved = self.best.cost < before - _DUST
+        return self.best
+
+    def offer(self, u: FloatArray) -> bool:
+        """Keep a point, its consequences drawn, if it meets all demands and is cheaper than what is known; say if so."""
+        u = self.statement.settled(u[None, :])[0]
+        cost = float(self.statement.objective(u[None, :])[0])
+        if (self.best is not None and cost >= self.best.cost) or not self._meets_all(u):
+            return False
+        self.best = Known(u, cost)
+        return True
+
+    def accept(self, u: FloatArray) -> None:
+        """Keep a point of the solver's, which meets all demands by construction, if it is cheaper."""
+        cost = float(self.statement.objective(u[None, :])[0])
+        if self.best is None or cost < self.best.cost:
+            self.best = Known(u, cost)
+
+    def _meets_all(self, u: FloatArray) -> bool:
+        row = u[None, :]
+        inside = bool(self.box.contains(row)[0])
+        return inside and all(bool(d.holds(self.query, row)[0]) for d in self.statement.demands)
+
+    # -- starting points ----------------------------------------------------------------------------------------
+    def _start(self) -> FloatArray:
+        """Return the factual, moved into the box where it lies outside."""
+        u = self.query.factual.copy()
+        for j, feature in enumerate(self.schema.features):
+            part = self.schema.slice(j)
+            if self.box.missing[j]:
+                continue
+            if isinstance(feature, Numeric):
+                u[part] = self.box.lower[j] if np.isnan(u[part][0]) else np.clip(u[part], *self._ends(j))
+            elif not u[part][self.box.allowed[part]].any():
+                levels = np.flatnonzero(self.box.allowed[part])
+                table = self.reducer.separable.level_costs(self.schema, j, self.query.factual)
+                u[part] = np.eye(feature.width)[levels[np.argmin(table[levels])]]
+        return u
+
+    def _ends(self, j: int) -> tuple[float, float]:
+        return float(self.box.lower[j]), float(self.box.upper[j])
+
+    def _proposed(self) -> Iterator[FloatArray]:
+        for demand in self.statement.demands:
+            yield from demand.candidates(self.statement, self.box, self.deadline)
+
+    def _near_rows(self, most: int) -> list[FloatArray]:
+        """Return training rows with the wanted outcome, moved into the box, the cheapest few."""
+        training, goal = self.query.training, self.reducer.goal
+        good = training.sample[goal.holds_scores(training.sample_scores)]
+        if not len(good) or not most or self.deadline.passed:
+            return []
+        rows = self._into_box(good)
+        nearest = np.argsort(self.statement.objective(rows), kind="stable")[: 4 * most]
+        rows = rows[nearest]
+        return list(rows[goal.holds(self.query, rows)][:most])
+
+    def _into_box(self, rows: FloatArray) -> FloatArray:
+        rows = rows.copy()
+        looked_at = self.reducer.form.features()
+        for j, feature in enumerate(self.schema.features):
+            part = self.schema.slice(j)
+            if self.box.missing[j] or j not in looked_at:
+                rows[:, part] = self.start[part]
+            elif isinstance(feature, Numeric):
+                rows[:, part] = np.clip(rows[:, part], *self._ends(j))
+            else:
+                outside = ~((rows[:, part] > 0.5) & self.box.allowed[part]).any(axis=1)
+                rows[outside, part] = self.start[part]
+        return rows
+
+    # -- any form -----------------------------------------------------------------------------------------------
+    def _pulled(self, u: FloatArray) -> FloatArray:
+        """Restore features one by one, dearest first, then pull the numeric rest towards the factual."""
+        goal = self.reducer.goal
+        u = u.copy()
+        costs = self.reducer.separable.per_feature(self.query, u[None, :])[0]
+        for j in np.argsort(-costs):
+            if self.deadline.passed:
+                return u
+            part = self.schema.slice(int(j))
+            trial = u.copy()
+            trial[part] = self.start[part]
+            if bool(goal.holds(self.query, trial[None, :])[0]):
+                u = trial
+        numeric = [self.schema.starts[j] for j in self.schema.numeric]
+        steps = np.linspace(0.0, 1.0, 65)[:-1]
+        trials = np.repeat(u[None, :], len(steps), axis=0)
+        trials[:, numeric] -= steps[:, None] * (u - self.start)[numeric]
+        trials = self.schema.stored(trials)
+        held = np.flatnonzero(goal.holds(self.query, trials))
+        return trials[held[-1]] if held.size else u
+
+    # -- trees --------------------------------------------------------------------------------------------------
+    @cached_property
+    def menu(self) -> Menu:
+        """Every change of one feature."""
+        return self.reducer.menu(self.box)
+
+    def _single_change(self, scan: TreeScan) -> FloatArray | None:
+        """Return the cheapest change of one feature that gives the wanted outcome."""
+        valid = _reached(_singles(scan)[self.menu.place])
+        if not valid.any():
+            return None
+        u = self.start.copy()
+        self._set(u, int(np.where(valid, self.menu.cost, np.inf).argmin()))
+        return u
+
+    def _set(self, u: FloatArray, option: int) -> None:
+        """Carry out an entry of the menu."""
+        j, value = int(self.menu.feature[option]), self.menu.value[option]
+        part = self.schema.slice(j)
+        u[part] = value if isinstance(self.schema.features[j], Numeric) else np.arange(part.stop - part.start) == value
+
+    def _shrunk(self, u: FloatArray, scan: TreeScan) -> FloatArray:
+        """Move feature by feature to the cheapest value that keeps the outcome, the largest gain first."""
+        menu, u = self.menu, u.copy()
+        now = self.reducer.separable.per_feature(self.query, u[None, :])[0]
+        while True:
+            cheaper = np.flatnonzero(menu.cost < now[menu.feature] - _DUST)
+            if cheaper.size:
+                cheaper = cheaper[_reached(_singles(scan)[menu.place[cheaper]])]
+            if not cheaper.size or self.deadline.passed:
+                return u
+            best = int(cheaper[np.argmax(now[menu.feature[cheaper]] - menu.cost[cheaper])])
+            j = int(menu.feature[best])
+            self._set(u, best)
+            scan.move(j, int(menu.position[best]))
+            now[j] = menu.cost[best]
+
+    def _by_feature(self, below: float) -> dict[int, IntArray]:
+        """Return the entries of the menu that cost less, per feature."""
+        worth = np.flatnonzero(self.menu.cost < below)
+        feature = self.menu.feature[worth]
+        return {int(j): worth[feature == j] for j in np.unique(feature)}
+
+    def _pair_change(self, brackets: Brackets, below: float) -> FloatArray | None:
+        """Return the cheapest change of two features that gives the wanted outcome for less than `below`."""
+        scan = TreeScan(brackets, self.start)
+        best: tuple[int, int] | None = None
+        for (i, first), (j, second) in itertools.combinations(self._by_feature(below).items(), 2):
+            if self.deadline.passed:
+                break
+            found = self._cheapest_pair(scan, i, j, first, second, below)
+            if found is not None:
+                below, best = found[0], (found[1], found[2])
+        if best is None:
+            return None
+        u = self.start.copy()
+        self._set(u, best[0])
+        self._set(u, best[1])
+        return u
+
+    def _exchanged(self, u: FloatArray, brackets: Brackets) -> FloatArray:
+        """Return the point after the best joint change of two features, one of which is changed already."""
+        now = self.reducer.separable.per_feature(self.query, u[None, :])[0]
+        scan = TreeScan(brackets, u)
+        best: tuple[float, int, int] | None = None
+        options = self._by_feature(float(now.sum()))
+        for i in (j for j in options if now[j] > 0):
+            for j, second in options.items():
+                if j == i or (now[j] > 0 and j < i) or self.deadline.passed:
+                    continue
+                paid = now[i] + now[j]
+                least = _DUST if best is None else best[0]
+                found = self._cheapest_pair(scan, i, j, options[i], second, paid - least)
+                if found is not None:
+                    best = (paid - found[0], found[1], found[2])
+        if best is None:
+            return u
+        u = u.copy()
+        self._set(u, best[1])
+        self._set(u, best[2])
+        return self._shrunk(u, TreeScan(brackets, u))
+
+    def _cheapest_pair(
+        self, scan: TreeScan, i: int, j: int, first: IntArray, second: IntArray, below: float
+    ) -> tuple[float, int, int] | None:
+        """Return the cheapest pair of entries that reaches the goal for less than `below`, if there is one."""
+        cost, position = self.menu.cost, self.menu.position
+        first = first[cost[first] + cost[second].min() < below]
+        if not first.size:
+            return None
+        second = second[cost[second] + cost[first].min() < below]
+        if not second.size or first.size * second.size > self.pairs_left:
+            return None
+        self.pairs_left -= first.size * second.size
+        best: tuple[float, int, int] | None = None
+        size = max(1, _PAIRS_AT_ONCE // second.size)
+        for some in (first[k : k + size] for k in range(0, first.size, size)):
+            if self.deadline.passed:
+                break
+            total = cost[some][:, None] + cost[second][None, :]
+            valid = _reached(scan.pair(i, j, position[some], position[second])) & (total < below)
+            if valid.any():
+                k, m = np.unravel_index(int(np.where(valid, total, np.inf).argmin()), total.shape)
+                below = float(total[k, m])
+                best = below, int(some[k]), int(second[m])
+        return best
+
+
+def _reached(gaps: FloatArray) -> npt.NDArray[np.bool_]:
+    return np.asarray((gaps >= -_TIE).all(axis=-1))
+
+
+def _singles(scan: TreeScan) -> FloatArray:
+    return np.concatenate(scan.singles())

@@ -1,0 +1,263 @@
+"""More than one answer: search again with the earlier ones ruled out, or keep what one search met on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import Protocol
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.criteria.diversity.criterion import Clustered, Diversity
+from ifonly.data.schema import Numeric
+from ifonly.deadline import Deadline
+from ifonly.errors import NotVerified, OutOfTime, SolverFailed
+from ifonly.program.box import Box
+from ifonly.question.criterion import Criterion
+from ifonly.question.found import Found
+from ifonly.question.query import Query
+from ifonly.question.statement import Statement
+from ifonly.result.values import Counterfactual, Status, worst_status
+from ifonly.search.incumbents import Incumbents
+from ifonly.search.reduce import Reducer
+
+__all__ = ["Answer", "Asked", "NoMore", "Several", "answers"]
+
+_BOXES = 12
+_ROWS_PER_ANSWER = 4
+_INTERRUPTED = "interrupted"
+_OUT_OF_TIME = "out of time"
+_FAILED = "the solver failed on the next one"
+
+
+class NoMore(Exception):
+    """There is no further answer that differs from those found; proven."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One verified answer, with the search it comes from.
+
+    Attributes
+    ----------
+    counterfactual
+        What is returned.
+    u
+        Its canonical row.
+    found, statement
+        What was found, and all that was demanded in the end.
+    """
+
+    counterfactual: Counterfactual
+    u: FloatArray
+    found: Found
+    statement: Statement
+
+
+class Asked(Protocol):
+    """A question that can be answered again under further demands."""
+
+    @property
+    def statement(self) -> Statement:
+        """What was asked."""
+        ...
+
+    @property
+    def deadline(self) -> Deadline:
+        """When the whole call must have ended."""
+        ...
+
+    def one(self, statement: Statement, *, first: bool = True) -> Answer:
+        """Return one verified answer; raise `NoMore` when there is none and it is not the first."""
+        ...
+
+    def another(self, u: FloatArray, answer: Answer) -> Answer | None:
+        """Return a point of the same search as an answer, or None if it is refused."""
+        ...
+
+
+@dataclass(frozen=True)
+class Several:
+    """Answers, best first, and why there are not more."""
+
+    answers: tuple[Counterfactual, ...]
+    notes: tuple[str, ...] = ()
+    status: Status = "optimal"
+    interrupted: bool = False
+
+
+def answers(asked: Asked, n: int) -> Several:
+    """Return up to `n` verified answers that differ as the query's `Diversity` says."""
+    first = asked.one(asked.statement)
+    how = _diversity(asked.statement.criteria)
+    if n == 1:
+        return _several([first], n, "")
+    if how.how == "incumbents":
+        return _met_on_the_way(asked, first, n)
+    if how.how == "clusters":
+        return _one_per_cluster(asked, first, n)
+    return _one_by_one(asked, first, how, n)
+
+
+def _diversity(criteria: Sequence[Criterion]) -> Diversity:
+    return next((c for c in reversed(criteria) if isinstance(c, Diversity)), Diversity())
+
+
+def _several(found: Sequence[Answer], n: int, why: str) -> Several:
+    notes = (f"only {len(found)} of {n}: {why}",) if len(found) < n else ()
+    status = worst_status(a.counterfactual.certificate for a in found)
+    interrupted = why == _INTERRUPTED or any(a.found.interrupted for a in found)
+    return Several(tuple(a.counterfactual for a in found), notes, status, interrupted)
+
+
+# -- again and again -------------------------------------------------------------------------------------------------
+def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
+    found = [first]
+    while len(found) < n:
+        last = found[-1]
+        if last.found.interrupted:
+            return _several(found, n, _INTERRUPTED)
+        if asked.deadline.passed:
+            return _several(found, n, _OUT_OF_TIME)
+        try:
+            found.append(asked.one(_without(last, how, found, asked.deadline), first=False))
+        except NoMore:
+            return _several(found, n, f"{how.none_left} (proven)")
+        except OutOfTime:
+            return _several(found, n, _OUT_OF_TIME)
+        except NotVerified:
+            return _several(found, n, "the model itself refuses the next one")
+        except SolverFailed:
+            return _several(found, n, _FAILED)
+        except KeyboardInterrupt:
+            return _several(found, n, _INTERRUPTED)
+    return _several(found, n, "")
+
+
+def _without(last: Answer, how: Diversity, found: Sequence[Answer], deadline: Deadline) -> Statement:
+    """Return what was demanded of the last answer, and that the next one be another."""
+    query = last.statement.query
+    demand = how.another(query, last.statement.criteria, last.statement.demands, last.u)
+    statement = replace(last.statement, demands=(*last.statement.demands, demand))
+    known = tuple(_worth_a_try(statement, how, [a.u for a in found], deadline))
+    return replace(statement, demands=(*last.statement.demands, replace(demand, known=known)))
+
+
+def _worth_a_try(
+    statement: Statement, how: Diversity, earlier: Sequence[FloatArray], deadline: Deadline
+) -> Iterator[FloatArray]:
+    """Yield points that are likely to be other answers: one feature of each earlier answer stays, or one moves on."""
+    query, whole = statement.query, statement.box()
+    reducer = Reducer(statement)
+    sets = [map(int, np.flatnonzero(query.counted(u[None, :])[0])) for u in earlier]
+    for stay in islice(product(*sets), _BOXES):
+        if deadline.passed:
+            return
+        box = _staying(query, whole, stay)
+        if box.empty() is None:
+            known = Incumbents(reducer, box, deadline).quick()
+            if known is not None:
+                yield known.u
+    if how.how == "iterate":
+        yield from _moved_on(query, whole, how.distance, earlier[-1])
+
+
+def _staying(query: Query, whole: Box, features: Sequence[int]) -> Box:
+    """Return the box in which some features stay as they are."""
+    box = whole.copy()
+    for j in features:
+        part = query.factual[query.schema.slice(j)]
+        if isinstance(query.schema.features[j], Numeric):
+            box.lower[j], box.upper[j] = max(box.lower[j], part[0]), min(box.upper[j], part[0])
+        else:
+            box.keep_levels(j, part > 0)
+    return box
+
+
+def _moved_on(query: Query, box: Box, distance: float, u: FloatArray) -> Iterator[FloatArray]:
+    """Yield an answer with one number moved a little more than the distance, either way."""
+    for j in query.model.read.form.features():
+        feature, at = query.schema.features[j], query.schema.starts[j]
+        if not isinstance(feature, Numeric) or np.isnan(u[at]):
+            continue
+        step = 1.01 * distance * float(query.training.range[j])
+        grid = feature.step or 0.0
+        for value in (u[at] + step + grid, u[at] - step - grid):
+            if box.lower[j] <= value <= box.upper[j]:
+                row = u.copy()
+                row[at] = feature.snap(float(value))
+                yield row
+
+
+# -- one per cluster -------------------------------------------------------------------------------------------------
+def _one_per_cluster(asked: Asked, first: Answer, n: int) -> Several:
+    """Return the best answer of each cluster, cheapest first; the best of all is the best of its own."""
+    statement = first.statement
+    demand = next(d for d in statement.demands if isinstance(d, Clustered))
+    parts = demand.clusters(statement.query)
+    found, done, why = [], [], f"there are {len(parts)} clusters"
+    for part in parts:
+        if asked.deadline.passed:
+            why = _OUT_OF_TIME
+            break
+        others = tuple(part if d is demand else d for d in statement.demands)
+        try:
+            found.append(asked.one(replace(statement, demands=others), first=False))
+            done.append(part)
+        except NoMore:
+            why = "the other clusters hold no answer (proven)"
+        except NotVerified:
+            why = "the model itself refuses the answer of another cluster"
+        except SolverFailed:
+            why = _FAILED
+        except (OutOfTime, KeyboardInterrupt):
+            why = _OUT_OF_TIME
+            break
+    if len(done) < len(parts) and not any(part.holds(statement.query, first.u[None, :])[0] for part in done):
+        found.append(first)  # its own cluster has no answer yet
+    found.sort(key=lambda answer: answer.counterfactual.certificate.objective)
+    return _several(found[:n], n, why)
+
+
+# -- on the way ------------------------------------------------------------------------------------------------------
+def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
+    """Return the optimum and the next best of the points that its search met."""
+    statement = first.statement
+    start = _Collecting(Reducer(statement), statement.box(), asked.deadline)
+    start.quick()
+    start.rows(_ROWS_PER_ANSWER * n)
+    met = np.array([first.u, *first.found.pool, *start.met])
+    found = [first]
+    for u in met[np.argsort(statement.objective(met), kind="stable")]:
+        if len(found) == n or asked.deadline.passed:
+            break
+        # As rows are stored, points that differ by less than their dtypes can tell are one.
+        stored = statement.query.schema.stored(u)
+        if any(np.array_equal(stored, a.u, equal_nan=True) for a in found):
+            continue
+        answer = asked.another(u, first)
+        if answer is not None and not any(np.array_equal(answer.u, a.u, equal_nan=True) for a in found):
+            found.append(answer)
+    late = asked.deadline.passed
+    several = _several(
+        found, n, _OUT_OF_TIME if late else "the search met no other; Diversity('features') looks for more"
+    )
+    return replace(several, status=first.counterfactual.certificate.status)
+
+
+class _Collecting(Incumbents):
+    """The search for incumbents, keeping every point that meets all demands; none ends it by being good enough."""
+
+    def __init__(self, reducer: Reducer, box: Box, deadline: Deadline) -> None:
+        super().__init__(reducer, box, deadline)
+        self.met: list[FloatArray] = []
+
+    def offer(self, u: FloatArray) -> bool:
+        """Note a point that meets all demands."""
+        u = self.statement.settled(u[None, :])[0]
+        if not self._meets_all(u):
+            return False
+        self.met.append(u)
+        return True

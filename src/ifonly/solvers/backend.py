@@ -1,0 +1,128 @@
+"""Backend: the protocol of a solver, its limits and its solution."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.program.mip import MipArrays
+
+__all__ = ["Backend", "Capability", "Limits", "Solution", "Status", "installed"]
+
+
+class Capability(Enum):
+    """Ability of a backend beyond mixed-integer linear programs.
+
+    One that `YIELDS` leaves questions to the engine that need no solver at all; one that `PROVES` rests its verdicts on safe
+    bounds, and need not be asked twice.
+    """
+
+    INCUMBENT_EVENTS = auto()
+    PROVES = auto()
+    YIELDS = auto()
+
+
+class Status(Enum):
+    """How a solve ended."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    OUT_OF_TIME = "out_of_time"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+IncumbentHook = Callable[[float, float, FloatArray], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long, how exact, and what is already known.
+
+    Attributes
+    ----------
+    seconds
+        Wall-clock limit.
+    gap
+        Relative gap at which the solve may stop and call itself optimal.
+    cutoff
+        Only points with a cost of at most this are looked for.
+    seed
+        Random seed of the solver.
+    second_setting
+        Whether to take another way than usual (no presolve, another seed), to confirm a verdict of the first.
+    """
+
+    seconds: float = 30.0
+    gap: float = 1e-6
+    cutoff: float = np.inf
+    seed: int = 0
+    second_setting: bool = False
+
+    def within(self, seconds: float) -> Limits:
+        """Return the same limits with (at most) this many seconds."""
+        return replace(self, seconds=max(0.0, min(self.seconds, seconds)))
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The answer of a solver: a point if there is one, and what is proven."""
+
+    status: Status
+    values: FloatArray | None = None
+    objective: float = np.inf
+    bound: float = -np.inf
+    pool: tuple[tuple[float, FloatArray], ...] = ()
+    interrupted: bool = False
+    solver: str = ""
+
+
+class Backend(Protocol):
+    """A solver."""
+
+    @property
+    def name(self) -> str:
+        """What `solver=` calls it."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What it takes as it is."""
+        ...
+
+    def available(self) -> bool:
+        """Whether it can be imported here; never takes a licence."""
+        ...
+
+    def version(self) -> str:
+        """Return its version, or an empty string when it is not there."""
+        ...
+
+    def solve(
+        self,
+        program: MipArrays,
+        limits: Limits,
+        on_incumbent: IncumbentHook | None = None,
+    ) -> Solution:
+        """Solve a linear program with integers, at the tolerances the solver is tested with."""
+        ...
+
+
+@cache
+def installed(package: str) -> bool:
+    """Whether a package is there, without importing it; looked up once."""
+    return importlib.util.find_spec(package) is not None

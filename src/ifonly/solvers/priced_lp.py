@@ -1,0 +1,367 @@
+"""Programs with more columns than one wants to write down: column generation on linear relaxations.
+
+A `Block` holds many columns ``lambda >= 0`` without cost that sum to one, e.g. the weights of a convex combination of
+training rows. The linear program is solved over the few of them that matter; with duals ``y`` the reduced cost of a
+column ``a`` is ``-y'a``, and since the columns of a block sum to one,
+
+    (safe bound of the rows and the program's own columns) + sum over blocks of the least reduced cost
+
+never exceeds the value over all columns, whatever the duals are (Lasdon 1970; see `ifonly.solvers.bounds`). When no reduced
+cost is negative it is that value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ifonly.arrays import FloatArray, IntArray
+from ifonly.deadline import Deadline
+from ifonly.errors import SolverFailed
+from ifonly.program.mip import MipArrays
+from ifonly.solvers._loading import load_highspy
+from ifonly.solvers.bounds import safe_bound
+
+__all__ = ["Block", "PricedProgram", "Relaxed", "expanded"]
+
+_FEASIBILITY = 1e-9
+_PRICED_OUT = 1e-9  # a reduced cost above minus this is not negative
+_AT_ONCE = 20
+_PENALTY = 100.0
+_DEAREST = 1e7
+_BROKEN = 1e-8  # what a relaxation may leave between the block and its rows
+_INFINITY = 1e30
+_DUAL, _PRIMAL = 1, 4
+_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
+NEVER = Deadline.never()
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Columns of weight at least 0 that sum to one.
+
+    Attributes
+    ----------
+    rows
+        The rows of the program in which the columns have entries.
+    one
+        The row ``sum of the columns = 1``, in which the program itself has no entries.
+    matrix
+        The entries, one line per column.
+    active
+        The columns to start with; those that enter while programs are solved are added.
+    """
+
+    rows: IntArray
+    one: int
+    matrix: FloatArray
+    active: list[int] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Number of columns."""
+        return len(self.matrix)
+
+    def times(self, factors: FloatArray) -> Block:
+        """Return the block with its rows multiplied; the columns to start with stay shared."""
+        own = factors[self.rows]
+        return self if (own == 1.0).all() else replace(self, matrix=self.matrix * own)
+
+
+def _factors(program: MipArrays) -> FloatArray:
+    """Return what each row of the program was multiplied by when it was frozen, which its blocks have to follow."""
+    return np.append(program.row_factor, np.ones(program.n_rows - program.row_factor.size))
+
+
+def expanded(program: MipArrays, blocks: Sequence[Block]) -> MipArrays:
+    """Return the program with every column of the blocks written down, after its own columns."""
+    if not blocks:
+        return program
+    parts = [program.matrix]
+    for block in blocks:
+        rows = np.append(block.rows, block.one)
+        entries = np.column_stack([block.matrix, np.ones(block.size)]) * _factors(program)[rows]
+        part = sparse.coo_matrix(entries.T)
+        parts.append(sparse.csr_matrix((part.data, (rows[part.row], part.col)), shape=(program.n_rows, block.size)))
+    n = sum(block.size for block in blocks)
+    return replace(
+        program,
+        matrix=sparse.csr_matrix(sparse.hstack(parts)),
+        cost=np.concatenate([program.cost, np.zeros(n)]),
+        lower=np.concatenate([program.lower, np.zeros(n)]),
+        upper=np.concatenate([program.upper, np.ones(n)]),
+        integer=np.concatenate([program.integer, np.zeros(n, dtype=np.bool_)]),
+        names=(*program.names, *(f"weight_{i}" for i in range(n))),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """What a linear relaxation says: no point costs less than `bound`; `values` only if that is below the cut-off.
+
+    When time ran out, the bound is the best that was proven until then, and there are no values.
+    """
+
+    bound: float
+    values: FloatArray | None = None
+    duals: FloatArray | None = None
+    stopped: bool = False
+
+
+class PricedProgram:
+    """The linear relaxation of a program with blocks, solved again and again under other bounds.
+
+    While the active columns cannot meet the rows of a block, penalised slack stands in for the missing ones; what
+    slack is left at the end is driven out, or proven to be needed, with the slack as the only cost.
+    """
+
+    def __init__(self, program: MipArrays, blocks: Sequence[Block], *, elastic: bool = True) -> None:
+        self.program = program
+        self.factors = _factors(program)
+        self.blocks = tuple(block.times(self.factors) for block in blocks)
+        self.highs = _load(program)
+        self.cost = program.cost.copy()
+        self.lower, self.upper = program.lower.copy(), program.upper.copy()
+        self.row_lower, self.row_upper = program.row_lower.copy(), program.row_upper.copy()
+        self.n_columns = program.n_columns
+        self._inside = [np.zeros(block.size, dtype=np.bool_) for block in self.blocks]
+        self._slack = np.empty(0, dtype=np.int32)
+        self._penalty = _PENALTY
+        self._moved = True
+        self._tolerance = _FEASIBILITY
+        self._order: list[tuple[IntArray, IntArray]] = []
+        self.used: list[set[int]] = [set() for _ in self.blocks]
+        if elastic:
+            self._add_slack()
+        for k, block in enumerate(self.blocks):
+            if not block.active:
+                block.active.append(0)
+            self._enter(k, np.array(block.active))
+
+    # -- changing the program -----------------------------------------------------------------------------------
+    def set_bounds(self, columns: npt.NDArray[np.int32], lower: FloatArray, upper: FloatArray) -> None:
+        """Change the bounds of some columns."""
+        self._moved = True
+        self.lower[columns], self.upper[columns] = lower, upper
+        self.highs.changeColsBounds(len(columns), columns, lower, upper)
+
+    def set_costs(self, columns: npt.NDArray[np.int32], costs: FloatArray) -> None:
+        """Change the costs of some columns."""
+        self.cost[columns] = costs
+        self.highs.changeColsCost(len(columns), columns, costs)
+
+    def set_row(self, row: int, lower: float, upper: float) -> None:
+        """Change the two sides of a row."""
+        self._moved = True
+        factor = float(self.factors[row])
+        self.row_lower[row], self.row_upper[row] = float(lower) * factor, float(upper) * factor
+        self.highs.changeRowBounds(int(row), float(lower) * factor, float(upper) * factor)
+
+    def _enter(self, k: int, which: IntArray) -> int:
+        """Let columns of block `k` into the program; return how many are new."""
+        block = self.blocks[k]
+        new = which[~self._inside[k][which]]
+        if not new.size:
+            return 0
+        self._inside[k][new] = True
+        self._order.append((np.full(new.size, k), new))
+        rows = np.append(block.rows, block.one).astype(np.int32)
+        entries = np.column_stack([block.matrix[new], np.ones(new.size)])
+        start = (np.arange(new.size) * len(rows)).astype(np.int32)
+        self.highs.addCols(
+            new.size, np.zeros(new.size), np.zeros(new.size), np.full(new.size, _INFINITY), entries.size, start,
+            np.tile(rows, new.size), entries.ravel(),
+        )  # fmt: skip
+        return int(new.size)
+
+    def _add_slack(self) -> None:
+        rows = np.concatenate([block.rows for block in self.blocks]).astype(np.int32)
+        n = 2 * len(rows)
+        self._slack = np.arange(self.n_columns, self.n_columns + n, dtype=np.int32)
+        self.highs.addCols(
+            n, np.full(n, self._penalty), np.zeros(n), np.full(n, _INFINITY), n, np.arange(n, dtype=np.int32),
+            np.tile(rows, 2), np.repeat([1.0, -1.0], len(rows)),
+        )  # fmt: skip
+
+    # -- solving ------------------------------------------------------------------------------------------------
+    def solve(self, cutoff: float = np.inf, deadline: Deadline = NEVER) -> Relaxed:
+        """Return the optimum over all columns of the blocks, or a bound once that reaches the cut-off or time is up."""
+        while True:
+            found = self._generate(cutoff, deadline)
+            if found.values is None or self._left(found.values) <= _BROKEN:
+                return self._trimmed(found)
+            met = self._can_meet(deadline)
+            if met.stopped:
+                return Relaxed(found.bound, stopped=True)
+            if met.values is None:
+                return Relaxed(np.inf)
+            if self._penalty >= _DEAREST:
+                return Relaxed(found.bound)
+            self._penalty *= 10.0
+            self._price_slack(self._penalty)
+
+    def _trimmed(self, found: Relaxed) -> Relaxed:
+        return found if found.values is None else replace(found, values=found.values[: self.n_columns])
+
+    def _left(self, values: FloatArray) -> float:
+        return float(values[self._slack].sum()) if self._slack.size else 0.0
+
+    def _price_slack(self, penalty: float) -> None:
+        self.highs.changeColsCost(len(self._slack), self._slack, np.full(len(self._slack), penalty))
+
+    def _can_meet(self, deadline: Deadline) -> Relaxed:
+        """Minimise the slack alone: there are values if some columns of the blocks meet their rows in these bounds."""
+        every = np.arange(self.n_columns, dtype=np.int32)
+        self.highs.changeColsCost(self.n_columns, every, np.zeros(self.n_columns))
+        self._price_slack(1.0)
+        found = self._generate(_BROKEN, deadline, costs=np.zeros(self.n_columns))
+        self.highs.changeColsCost(self.n_columns, every, self.cost)
+        self._price_slack(self._penalty)
+        return found
+
+    def _safe_bound(self, duals: FloatArray, costs: FloatArray | None) -> float:
+        """Return the safe bound that some duals give over all columns, those of the blocks included.
+
+        The columns of a block are at least 0 and sum to one, so the least of ``reduced @ lambda`` is the least entry.
+        """
+        now = replace(
+            self.program,
+            cost=self.cost,
+            lower=self.lower,
+            upper=self.upper,
+            row_lower=self.row_lower,
+            row_upper=self.row_upper,
+        )
+        bound = safe_bound(now, duals, costs)
+        for block in self.blocks:
+            size = float(np.abs(block.matrix).max(initial=0.0)) * float(np.abs(duals[block.rows]).sum())
+            bound += float(self._reduced(block, duals).min()) - _ROUNDING * (size + abs(float(duals[block.one])))
+        return bound
+
+    @staticmethod
+    def _reduced(block: Block, duals: FloatArray) -> FloatArray:
+        return np.asarray(-(block.matrix @ duals[block.rows] + duals[block.one]))
+
+    def _is_empty(self) -> bool:
+        """Whether a ray of the duals proves that no columns at all meet the rows."""
+        found = self.highs.getDualRay()
+        if not found[1] or len(found[2]) != self.program.n_rows:
+            return False
+        return self._safe_bound(np.asarray(found[2], dtype=np.float64), np.zeros(self.n_columns)) > 0.0
+
+    def _generate(self, cutoff: float, deadline: Deadline, costs: FloatArray | None = None) -> Relaxed:
+        """Solve and let columns in until none is missing, the cut-off is reached, or the rest is infeasible.
+
+        `costs` replace those of the program's own columns in the bound.
+        """
+        proven = -np.inf
+        while True:
+            feasible = None if deadline.passed else self._run(deadline)
+            if feasible is None:
+                return Relaxed(proven, stopped=True)
+            if not feasible:
+                return Relaxed(np.inf if self._is_empty() else proven)
+            solution = self.highs.getSolution()
+            duals = np.asarray(solution.row_dual)
+            entered = 0
+            bound = self._safe_bound(duals, costs)
+            for k, block in enumerate(self.blocks):
+                reduced = self._reduced(block, duals)
+                if float(reduced.min()) < -_PRICED_OUT:
+                    entered += self._enter(k, self._worst(k, reduced))
+            proven = max(proven, bound)
+            if bound >= cutoff:
+                return Relaxed(bound)
+            if not entered:
+                values = np.asarray(solution.col_value)
+                self._note(values)
+                return Relaxed(bound, values, duals)
+
+    def _note(self, values: FloatArray) -> None:
+        """Remember the columns that carry weight."""
+        weights = values[self.n_columns + len(self._slack) :]
+        blocks, which = (np.concatenate(parts) for parts in zip(*self._order, strict=True))
+        carry = weights > 0.0
+        for k, i in zip(blocks[carry].tolist(), which[carry].tolist(), strict=True):
+            self.used[k].add(i)
+
+    def _worst(self, k: int, reduced: FloatArray) -> IntArray:
+        """Return the columns of a block with the most negative reduced costs, and remember them."""
+        n = min(_AT_ONCE, len(reduced) - 1)
+        some = np.argpartition(reduced, n)[: n + 1]
+        some = some[reduced[some] < -_PRICED_OUT]
+        self.blocks[k].active.extend(int(i) for i in some[~self._inside[k][some]])
+        return some
+
+    def _set_tolerance(self, tolerance: float) -> None:
+        if tolerance != self._tolerance:
+            self._tolerance = tolerance
+            self.highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+            self.highs.setOptionValue("dual_feasibility_tolerance", tolerance)
+
+    def _run(self, deadline: Deadline) -> bool | None:
+        """Solve once; say whether there is a point, or None when there was no time to tell.
+
+        A solve that ends without a verdict is repeated from scratch, then with wider tolerances, and at last with a
+        presolve, which often sees at once what the simplex method cannot decide. What an answer breaks by a tolerance is
+        seen when it is verified.
+        """
+        import highspy  # noqa: PLC0415 - imported only when something is solved
+
+        kinds = highspy.HighsModelStatus
+        # other bounds leave the last basis dual feasible, other costs and new columns leave it primal feasible
+        self.highs.setOptionValue("simplex_strategy", _DUAL if self._moved else _PRIMAL)
+        self._moved = False
+        ended = None
+        for wider, presolve in ((1.0, "off"), (1.0, "off"), (10.0, "off"), (100.0, "off"), (1.0, "on")):
+            self._set_tolerance(wider * _FEASIBILITY)
+            self.highs.setOptionValue("presolve", presolve)
+            # its clock runs on from one solve to the next
+            self.highs.setOptionValue("time_limit", self.highs.getRunTime() + deadline.left())
+            self.highs.run()
+            ended = self.highs.getModelStatus()
+            self.highs.setOptionValue("presolve", "off")
+            if ended in (kinds.kOptimal, kinds.kModelEmpty):
+                return True
+            if ended in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+                return False
+            if deadline.passed:
+                return None
+            self.highs.clearSolver()
+        raise SolverFailed(
+            f"HiGHS ended a linear relaxation of {self.n_columns} columns with {ended}. Scale the features to "
+            "comparable ranges, or report this with the data."
+        )
+
+
+def _load(program: MipArrays) -> Any:
+    load_highspy()
+    import highspy  # noqa: PLC0415 - imported only when something is solved
+
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = program.n_columns, program.n_rows
+    lp.col_cost_, lp.offset_ = program.cost, program.offset
+    lp.col_lower_, lp.col_upper_ = program.lower, program.upper
+    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = program.n_columns, program.n_rows
+    lp.a_matrix_.start_ = program.matrix.indptr
+    lp.a_matrix_.index_ = program.matrix.indices
+    lp.a_matrix_.value_ = program.matrix.data
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    options: dict[str, object] = {
+        "output_flag": False,
+        "threads": 1,
+        "presolve": "off",  # a presolved program could not take further columns
+        "primal_feasibility_tolerance": _FEASIBILITY,
+        "dual_feasibility_tolerance": _FEASIBILITY,
+    }
+    for key, value in options.items():
+        highs.setOptionValue(key, value)
+    highs.passModel(lp)
+    return highs
