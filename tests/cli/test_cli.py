@@ -26,7 +26,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ifonly.cli
 import ifonly.cli.demo
-import ifonly.solvers
+import ifonly.solvers.registry
 from ifonly.bench import credit_model
 from ifonly.cli import files, main, show
 from ifonly.errors import Infeasible, NotVerified, OutOfTime, Relaxation
@@ -473,7 +473,7 @@ def test_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
         name, label, capabilities = "absent", "Absent", highs.capabilities
         available = staticmethod(lambda: False)
 
-    monkeypatch.setattr(ifonly.solvers, "known_solvers", lambda: {"absent": Absent()})
+    monkeypatch.setattr(ifonly.solvers.registry, "known_solvers", lambda: {"absent": Absent()})
     assert "pip install 'ifonly[absent]'" in run("solvers").stdout
 
 
