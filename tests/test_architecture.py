@@ -32,12 +32,14 @@ LAYERS = {
     "program": 3,
     "models": 4,
     "question": 5,
+    "result.origin": 5,
     "result.values": 5,
     "criteria": 6,
     "search": 7,
     "result": 8,
     "explain": 8,
     "batch": 9,
+    "record": 9,
     "datasets": 9,
     "policy": 9,
     "bench": 10,
@@ -55,7 +57,7 @@ LAYERS = {
 APART = {("solvers", "data")}
 
 # A value shows itself through these, so a lower layer may import them inside a function.
-FACES = {"result", "batch", "studio"}
+FACES = {"result", "batch", "record", "studio"}
 
 # Who may import a framework at top level: only modules that are themselves imported late.
 HOMES = {

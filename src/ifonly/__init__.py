@@ -78,6 +78,15 @@ __all__ = [
     "Target",
     "UnsupportedModel",
     "__version__",
+    "verify",
 ]
 
 logging.getLogger("ifonly").addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> object:
+    if name == "verify":  # loaded when it is asked for: most programs never check a record
+        from ifonly.record import verify  # noqa: PLC0415
+
+        return verify
+    raise AttributeError(f"module 'ifonly' has no attribute {name!r}")

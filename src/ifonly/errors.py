@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 __all__ = [
     "BatchFailed",
@@ -99,6 +100,8 @@ class Infeasible(NoCounterfactual):
         For each demand of the conflict, the smallest loosening that makes the whole possible; those found in time.
     minimal
         Whether the conflict is proven minimal; if not, the time limit passed before that was shown.
+    origin, factual, schema
+        The circumstances of the question, for `record`; None unless `Explainer.explain` raised this.
     """
 
     def __init__(
@@ -112,9 +115,19 @@ class Infeasible(NoCounterfactual):
         self.conflict = tuple(conflict)
         self.relaxations = tuple(relaxations)
         self.minimal = minimal
+        self.origin: Any = None
+        self.factual: Any = None
+        self.schema: Any = None
 
-    def __reduce__(self) -> tuple[type[Infeasible], tuple[object, ...]]:
-        return type(self), (str(self), self.conflict, self.relaxations, self.minimal)
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (str(self), self.conflict, self.relaxations, self.minimal)
+        return type(self), arguments, {"origin": self.origin, "factual": self.factual, "schema": self.schema}
+
+    def record(self, *, factual: str = "full", salt: bytes | None = None) -> dict[str, Any]:
+        """Return the impossibility with everything a stranger needs to check it; see `Explanation.record`."""
+        from ifonly.record.writing import infeasible_to_dict  # noqa: PLC0415 - a face, loaded when asked for
+
+        return infeasible_to_dict(self, factual, salt)  # type: ignore[arg-type]
 
 
 class OutOfTime(NoCounterfactual):

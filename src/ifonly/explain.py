@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
@@ -20,6 +21,7 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.deadline import Deadline
 from ifonly.errors import (
     CriterionError,
+    Infeasible,
     NotProvenOptimal,
     OutsideTrainingRange,
     warn,
@@ -28,12 +30,12 @@ from ifonly.events import Finished, OnEvent
 from ifonly.models.opening import open_model
 from ifonly.program.box import Box
 from ifonly.question.criterion import Criterion
-from ifonly.question.goal import Goal
 from ifonly.question.options import FOREVER, check_count, check_gap, check_seconds, check_workers
 from ifonly.question.problem import Problem, build
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.training import Training
+from ifonly.result.origin import Origin
 from ifonly.result.values import Explanation, Explanations
 from ifonly.search.answering import Question
 from ifonly.search.several import answers as several_answers
@@ -151,8 +153,15 @@ class Explainer:
         began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
         asked = self._ask(row, want, criteria)
         asked.refuse_what_is_there()
-        several = several_answers(replace(asked, deadline=deadline, gap=gap, on_event=on_event), n)
-        explanation = asked.explanation(several, time.perf_counter() - began)
+        options = {"n": int(n), "time_limit": float(time_limit), "gap": float(gap)}
+        demands = [d.text for d in asked.statement.demands]
+        origin = Origin(self, asked.wish, _checked(criteria), options, demands)
+        try:
+            several = several_answers(replace(asked, deadline=deadline, gap=gap, on_event=on_event), n)
+        except Infeasible as error:
+            error.origin, error.factual, error.schema = origin, asked.frame, asked.query.schema
+            raise
+        explanation = replace(asked.explanation(several, time.perf_counter() - began), origin=origin)
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
         if explanation.status in ("feasible", "no_bound"):
@@ -294,15 +303,23 @@ class Explainer:
 
         return open_studio(self, self._frame, switches=switches, port=port, open_browser=open_browser, keep=keep)
 
+    @cached_property
+    def fingerprints(self) -> Mapping[str, str]:
+        """SHA-256 of the model (what it says of the training rows), the schema and the training data."""
+        from ifonly.record.writing import fingerprints  # noqa: PLC0415 - a face, loaded when asked for
+
+        return fingerprints(self)
+
     # -- asking -------------------------------------------------------------------------------------------------
     def _ask(self, row: Any, want: Any, criteria: Sequence[Criterion]) -> Question:
         given = self.schema.row(row)
         factual = self.schema.encode(given, missing=self.model.read.accepts_missing)[0]
         schema = _widened(self.schema, factual)
         frame = schema.returned(given, factual)
-        goal = self._goal(want, factual)
+        want = self._wish(want, factual)
+        goal = resolve(want, self.model)
         query = Query(schema, factual, self.model, self.training, self.random_state, goal)
-        merged = _combined(self.criteria, _checked(criteria))
+        merged = combined(self.criteria, _checked(criteria))
         for criterion in merged:
             criterion.check(query)
         query = replace(query, exempt=frozenset().union(*(c.exempt(query) for c in merged)))
@@ -311,9 +328,10 @@ class Explainer:
             criterion.check_together(query, demands)
         form = self.model.read.form if Box.of(schema, factual).missing.any() else self._complete
         statement = Statement(query, (goal, *demands), merged, form)
-        return Question(self.backend, frame, self._frame, query, goal, statement)
+        return Question(self.backend, frame, self._frame, query, goal, statement, want)
 
-    def _goal(self, want: Any, factual: FloatArray) -> Goal:
+    def _wish(self, want: Any, factual: FloatArray) -> Any:
+        """Return what is wanted, with the other class of two in place of None."""
         classes = self.model.read.classes
         label = want.label if isinstance(want, Target) else want
         interval = isinstance(want, Target) and (want.at_least is not None or want.at_most is not None)
@@ -321,7 +339,7 @@ class Explainer:
             now = int(self.model.read.decide(self.model.read.form(factual[None, :]))[0])
             other = classes[1 - now]
             want = replace(want, label=other) if isinstance(want, Target) else other
-        return resolve(want, self.model)
+        return want
 
 
 def _check_options(n: int, time_limit: float, gap: float) -> None:
@@ -342,7 +360,7 @@ def _checked(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     return tuple(criteria)
 
 
-def _combined(house: Sequence[Criterion], call: Sequence[Criterion]) -> tuple[Criterion, ...]:
+def combined(house: Sequence[Criterion], call: Sequence[Criterion]) -> tuple[Criterion, ...]:
     """Demands add up; of the criteria that cost, the call's own replaces the house's of the same kind."""
     replaced = {type(c) for c in call if isinstance(c, Proximity)}
     prices = any(isinstance(c, Sparsity) and c.price is not None for c in call)

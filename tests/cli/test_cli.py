@@ -152,7 +152,7 @@ def test_every_output_format(explain: Callable[..., Result], tmp_path: Path) -> 
         assert result.stderr == f"Wrote {path}\n"
     answer = Explanation.from_json(tmp_path / "why.json")
     assert len(answer) == 2
-    assert json.loads((tmp_path / "why.json").read_text("utf-8"))["want"] == "'yes'"
+    assert json.loads((tmp_path / "why.json").read_text("utf-8"))["want"] == "yes"
     frame = pd.read_csv(tmp_path / "why.csv")
     assert list(frame.columns) == ["income", "debts", "job"]
     assert len(frame) == 2
@@ -578,3 +578,34 @@ def test_a_study_is_printed_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     taken.write_text("")
     refused = run("demo", "--study", "heart", "--save", taken)
     assert refused.exit_code != FOUND
+
+
+# -- records ----------------------------------------------------------------------------------------------------
+def test_verify_a_record_and_a_forged_one(folder: Path, explain: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    assert explain("--output", path, "--target", "repaid").exit_code == FOUND
+    given = ("--model", folder / "model.skops", "--data", folder / "loans.csv")
+    stands = run("verify", path, *given)
+    assert stands.exit_code == FOUND, stands.output
+    assert stands.stdout.splitlines()[-1] == "The record stands."
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["counterfactuals"][0]["certificate"]["objective"] *= 0.5
+    path.write_text(json.dumps(record), encoding="utf-8")
+    forged = run("verify", path, *given, "--json")
+    assert forged.exit_code == 6
+    verdict = json.loads(forged.stdout)
+    assert not verdict["ok"]
+    assert {c["name"] for c in verdict["checks"] if c["ok"] is False} >= {"cost"}
+    path.write_text("[]", encoding="utf-8")
+    assert run("verify", path, *given).exit_code == MISUSE
+
+
+def test_an_impossible_question_writes_its_record(folder: Path, explain: Callable[..., Result], tmp_path: Path) -> None:
+    policy, path = tmp_path / "p.toml", tmp_path / "no.json"
+    policy.write_text('[demands]\nfrozen = ["income", "debts", "job"]\n', encoding="utf-8")
+    result = explain("--output", path, "--policy", policy)
+    assert result.exit_code == IMPOSSIBLE
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert record["kind"] == "impossible"
+    checked = run("verify", path, "--model", folder / "model.skops", "--data", folder / "loans.csv")
+    assert checked.exit_code == FOUND, checked.output

@@ -152,7 +152,7 @@ def test_text_is_strict_json_that_anyone_can_read() -> None:
         raise AssertionError(constant)
 
     data = json.loads(to_json(simple()), parse_constant=refuse)
-    assert data["format"] == "ifonly/1"
+    assert data["format"] == "ifonly/2"
     assert data["counterfactuals"][0]["certificate"]["bound"] == "-inf"
     assert data["counterfactuals"][0]["changes"][0] == {"feature": "real", "before": None, "after": 1.25}
     assert data["factual"]["columns"] == {"x": [1.0]}
@@ -169,9 +169,9 @@ def test_faces_of_the_explanation_write_and_read_files(tmp_path: Path) -> None:
     assert Explanation.from_dict(simple().to_dict()).schema == simple().schema
 
 
-@pytest.mark.parametrize("data", [{"format": "ifonly/2"}, {}, [], None])
+@pytest.mark.parametrize("data", [{"format": "ifonly/3"}, {}, [], None])
 def test_another_format_is_refused(data: Any) -> None:
-    with pytest.raises(SchemaError, match=r"expected 'ifonly/1'"):
+    with pytest.raises(SchemaError, match=r"expected 'ifonly/2'"):
         explanation_from_dict(data)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import ifonly.batch.fingerprints as prints
+import ifonly.record.fingerprints as prints
 from ifonly.batch.collecting import Collected, collect_plan
 from ifonly.batch.jobs import Job
 from ifonly.batch.plan import PLAN_FILE, Output, Plan, read_plan, write_plan

@@ -14,7 +14,7 @@ from ifonly.batch.executors import sent, spread, workers
 from ifonly.batch.parcels import Parcel
 from ifonly.data.tables import align, as_frame
 from ifonly.question.criterion import Criterion
-from ifonly.result.values import Explanations, Outcome
+from ifonly.result.values import Explanation, Explanations, Outcome
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -92,16 +92,27 @@ def _answers(
             if outcome.explanation is None:
                 yield outcome
             else:
-                yield replace(outcome, explanation=replace(outcome.explanation, reference=explainer._frame))
+                yield replace(outcome, explanation=_back(outcome.explanation, explainer))
 
 
 def _travelling(parcel: Parcel, part: pd.DataFrame) -> list[Outcome]:
     """Return outcomes without the training data, which is not sent back with every answer."""
     explainer, options = parcel.open()
     outcomes = (asked.outcome for asked in ask_many(explainer, part, **options))
-    return [
-        o if o.explanation is None else replace(o, explanation=replace(o.explanation, reference=None)) for o in outcomes
-    ]
+    return [o if o.explanation is None else replace(o, explanation=_light(o.explanation)) for o in outcomes]
+
+
+def _light(explanation: Explanation) -> Explanation:
+    """Return an explanation without the training data and the explainer."""
+    origin = explanation.origin
+    return replace(explanation, reference=None, origin=None if origin is None else origin.alone())
+
+
+def _back(explanation: Explanation, explainer: Explainer) -> Explanation:
+    """Return an explanation with the training data and the explainer that were left out on the way."""
+    origin = explanation.origin
+    there = None if origin is None else replace(origin, explainer=explainer)
+    return replace(explanation, reference=explainer._frame, origin=there)
 
 
 def _shown(outcomes: Iterable[Outcome], total: int, progress: bool) -> Iterator[Outcome]:

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from ifonly.batch.fingerprints import of_json
 from ifonly.batch.writing import write_atomically
 from ifonly.errors import PlanError
+from ifonly.record.fingerprints import of_json
 
 __all__ = ["FORMAT", "PLAN_FILE", "Plan", "Shard", "read_plan", "write_plan"]
 

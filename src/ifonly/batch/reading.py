@@ -13,12 +13,12 @@ from typing import Any, BinaryIO, Protocol
 
 import pandas as pd
 
-from ifonly.batch.fingerprints import of_file, of_frame
 from ifonly.batch.plan import Shard
 from ifonly.batch.values import typed_columns
 from ifonly.data.schema import Schema
 from ifonly.data.tables import align
 from ifonly.errors import PlanError, did_you_mean
+from ifonly.record.fingerprints import of_file, of_frame
 
 __all__ = ["CsvSource", "FrameSource", "Measured", "ParquetSource", "Piece", "Source", "file_source"]
 

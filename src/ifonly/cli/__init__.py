@@ -22,6 +22,7 @@ from ifonly.cli import files, show
 from ifonly.cli.batch import batch
 from ifonly.cli.opening import goal_of, open_explainer
 from ifonly.cli.options import FILE, SECONDS, debug, wish
+from ifonly.cli.verify import verify
 from ifonly.errors import (
     CriterionError,
     IfOnlyError,
@@ -122,7 +123,7 @@ def _complain(error: Exception) -> int:
 def main(context: click.Context) -> None:
     """What is the least change that would have given another outcome? Proven, and confirmed by the model.
 
-    Exit codes: 0 found, 3 proven impossible, 4 misuse, 5 out of time.
+    Exit codes: 0 found, 3 proven impossible, 4 misuse, 5 out of time, 6 a record does not stand.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -214,14 +215,19 @@ def explain(
     one = files.pick_row(table, row, where, data)
     explainer = open_explainer(fitted, table, data, options)
     goal = goal_of(explainer, options)
-    with show.Progress(show.console(err=True)) as progress:
-        answer = explainer.explain(
-            files.features(fitted, one.drop(columns=options["target"] or [], errors="ignore")),
-            want=goal,
-            n=options["n"],
-            time_limit=options["time_limit"],
-            on_event=progress,
-        )
+    try:
+        with show.Progress(show.console(err=True)) as progress:
+            answer = explainer.explain(
+                files.features(fitted, one.drop(columns=options["target"] or [], errors="ignore")),
+                want=goal,
+                n=options["n"],
+                time_limit=options["time_limit"],
+                on_event=progress,
+            )
+    except Infeasible as error:
+        if output is not None and files.write_impossible(output, error):
+            show.wrote(output)
+        raise
     if write is None or output is None:
         show.answer(str(answer))
     else:
@@ -230,6 +236,7 @@ def explain(
 
 
 main.add_command(batch)
+main.add_command(verify)
 
 
 @main.command(short_help="Write an editable policy: features and demands.")

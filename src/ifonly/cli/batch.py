@@ -61,8 +61,8 @@ def batch() -> None:
 @debug
 def plan(data: Path, out: Path, model: Path, **options: Any) -> None:
     """Plan to explain every row of DATA, a CSV or Parquet file, into the folder OUT."""
-    from ifonly.batch.fingerprints import of_file
     from ifonly.batch.folder import open_source, plan_batch, settle_plan
+    from ifonly.record.fingerprints import of_file
 
     paths = {"data": data, "model": model, "background": options["background"], "policy": options["policy"]}
     given = {name: path for name, path in paths.items() if path is not None}
@@ -129,8 +129,8 @@ def _opened(out: Path, *, trust: bool) -> Batch:
 
 
 def _check_files(planned: Plan, out: Path, paths: dict[str, Path]) -> None:
-    from ifonly.batch.fingerprints import of_file
     from ifonly.errors import PlanError
+    from ifonly.record.fingerprints import of_file
 
     for name, path in paths.items():
         if not path.is_file():

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ifonly.errors import IfOnlyError, did_you_mean
+from ifonly.errors import IfOnlyError, Infeasible, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +27,7 @@ __all__ = [
     "read_table",
     "read_text",
     "without",
+    "write_impossible",
     "write_text",
     "writer",
 ]
@@ -232,6 +234,17 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def write_impossible(path: Path, error: Infeasible) -> bool:
+    """Write a proven impossibility to a file whose format can hold it; return whether it was written."""
+    if path.suffix.lower() == ".json":
+        write_text(path, json.dumps(error.record(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    elif path.suffix.lower() == ".txt":
+        write_text(path, f"{error}\n")
+    else:
+        return False
+    return True
 
 
 def writer(path: Path) -> Callable[[Explanation], str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ifonly.errors import Infeasible
+    from ifonly.record import Verdict
 
 __all__ = [
     "Counter",
@@ -31,6 +32,7 @@ __all__ = [
     "note",
     "steps",
     "table",
+    "verdict",
     "wrote",
 ]
 
@@ -213,3 +215,13 @@ class Progress(Live):
             f"{name} {value:.4g}" for name, value in (("best", self.best), ("bound", self.bound)) if isfinite(value)
         ]
         return " · ".join(parts) or "no program had to be built"
+
+
+def verdict(found: Verdict) -> None:
+    """Print what was checked of a record, a line for each, and whether it stands."""
+    from rich.text import Text
+
+    marks = {True: ("ok    ", "green"), False: ("FAIL  ", "bold red"), None: ("note  ", "yellow")}
+    for check in found.checks:
+        _print(Text.assemble(marks[check.ok], check.sentence))
+    _print(str(found).splitlines()[-1], "bold" if found.ok else "bold red")

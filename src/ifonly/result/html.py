@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
 from typing import Any
 
@@ -85,6 +86,12 @@ body.ifonly-page{margin:0;background:#f5f6f8}
 .ifonly h1{font-size:2rem;line-height:1.15;letter-spacing:-.02em;font-weight:700;margin:0 0 .4rem}
 .ifonly header p{font-size:1.05rem;color:var(--soft);margin:0;text-wrap:pretty}
 .ifonly header p b{color:var(--ink);font-weight:600}
+.ifonly .record{font-size:.85rem;color:var(--soft);margin:0 0 1.25rem}
+.ifonly .record summary{cursor:pointer}
+.ifonly .record dd{margin:0 0 .3rem}
+.ifonly .record code{overflow-wrap:anywhere}
+.ifonly .record pre{max-height:14rem;overflow:auto;white-space:pre-wrap;overflow-wrap:anywhere;background:var(--card);
+border:1px solid var(--line);border-radius:8px;padding:.75rem;font-size:.75rem}
 .ifonly footer{font-size:.8rem;color:var(--soft)}
 @media print{body.ifonly-page{background:none}.ifonly .card{break-inside:avoid}.ifonly-page .ifonly{padding:0}}
 """
@@ -96,6 +103,7 @@ def page(explanation: Explanation) -> str:
     body = (
         f"<header><h1>{title}</h1><p>{_lead(explanation)}</p></header>"
         f"{_cards(explanation, '')}"
+        f"{_record(explanation)}"
         "<footer>Made with ifonly. Every answer was put to the model itself before it was shown.</footer>"
     )
     return (
@@ -104,6 +112,28 @@ def page(explanation: Explanation) -> str:
         '<meta name="color-scheme" content="light dark">'
         f"<title>{title}</title><style>{_THEMES}{_STYLE}{_PAGE_STYLE}</style></head>"
         f'<body class="ifonly-page"><main class="ifonly">{body}</main></body></html>\n'
+    )
+
+
+def _record(explanation: Explanation) -> str:
+    """Return the record, folded away, for whoever wants to check the answer."""
+    if explanation.origin is None:
+        return ""
+    origin = explanation.origin.data()
+    prints = "".join(
+        f"<dt>SHA-256 of the {escape(name)}</dt><dd><code>{escape(str(value))}</code></dd>"
+        for name, value in origin["sha256"].items()
+    )
+    versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
+    demands = "".join(f"<li>{escape(text)}</li>" for text in (*origin["demands"], *origin["costs"]))
+    text = json.dumps(explanation.to_dict(), ensure_ascii=False, allow_nan=False)
+    return (
+        '<details class="record"><summary>Record: what a stranger needs to check this</summary>'
+        f"<p>Asked on {escape(origin['asked_at'])} of {escape(', '.join(origin['model']))}; {escape(versions)}.</p>"
+        f"<ul>{demands}</ul><dl>{prints}</dl>"
+        "<p>Save the lines below as <code>record.json</code> and run "
+        "<code>ifonly verify record.json --model MODEL --data DATA</code>.</p>"
+        f"<pre>{escape(text)}</pre></details>"
     )
 
 

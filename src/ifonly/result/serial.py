@@ -14,11 +14,26 @@ import pandas as pd
 
 from ifonly.data.schema import Binary, Categorical, Feature, Integer, Numeric, Ordinal, Schema
 from ifonly.errors import SchemaError
+from ifonly.result.origin import Origin
 from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Status, worst_status
 
-__all__ = ["FORMAT", "explanation_from_dict", "explanation_to_dict", "from_json", "to_json"]
+__all__ = [
+    "FORMAT",
+    "answer_to_dict",
+    "explanation_from_dict",
+    "explanation_to_dict",
+    "feature_from_dict",
+    "feature_to_dict",
+    "frame_from_dict",
+    "frame_to_dict",
+    "from_json",
+    "plain_value",
+    "to_json",
+    "value_of",
+]
 
-FORMAT = "ifonly/1"
+FORMAT = "ifonly/2"
+_FORMATS = ("ifonly/1", FORMAT)
 
 _KINDS: dict[str, type[Numeric | Categorical]] = {
     kind.kind: kind for kind in (Numeric, Integer, Categorical, Ordinal, Binary)
@@ -30,20 +45,33 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
 
     A missing value is None, an infinite number is ``"inf"`` or ``"-inf"``.
     """
+    origin = None if explanation.origin is None else dict(explanation.origin.data())
     return {
         "format": FORMAT,
-        "want": explanation.want,
+        "kind": "explanation",
+        "want": _wish(origin),
+        "wanted": explanation.want,
         "status": explanation.status,
-        "prediction": _plain(explanation.prediction),
+        "prediction": plain_value(explanation.prediction),
         "score": _number(explanation.score),
         "score_name": explanation.score_name,
         "seconds": _number(explanation.seconds),
         "solver": explanation.solver,
         "notes": list(explanation.notes),
-        "counterfactuals": [_answer_to_dict(c) for c in explanation],
-        "factual": _frame_to_dict(explanation.factual),
-        "schema": [_feature_to_dict(f) for f in explanation.schema.features],
+        "counterfactuals": [answer_to_dict(c) for c in explanation],
+        "factual": frame_to_dict(explanation.factual),
+        "schema": [feature_to_dict(f) for f in explanation.schema.features],
+        "origin": origin,
     }
+
+
+def _wish(origin: Mapping[str, Any] | None) -> Any:
+    """Return the wanted label itself; all parts of a target that is more than that."""
+    if origin is None:
+        return None
+    want: Mapping[str, Any] = origin["want"]
+    more = any(want[name] is not None for name in ("probability", "at_least", "at_most"))
+    return dict(want) if more else want["label"]
 
 
 def explanation_from_dict(data: Any) -> Explanation:
@@ -55,7 +83,7 @@ def explanation_from_dict(data: Any) -> Explanation:
         When the data is of another format, or lacks a part.
     """
     found = data.get("format") if isinstance(data, Mapping) else None
-    if found != FORMAT:
+    if found not in _FORMATS:
         raise SchemaError(
             f"Not an explanation this version can read: its format is {found!r}, expected {FORMAT!r}. Read it with the "
             "version of ifonly that wrote it, or explain again."
@@ -88,30 +116,33 @@ def from_json(text: str | Path) -> Explanation:
 
 
 def _read(data: Mapping[str, Any]) -> Explanation:
-    schema = Schema(tuple(_feature_from_dict(f) for f in data["schema"]))
+    schema = Schema(tuple(feature_from_dict(f) for f in data["schema"]))
     answers = tuple(_answer_from_dict(c, schema) for c in data["counterfactuals"])
     return Explanation(
         counterfactuals=answers,
-        factual=_frame_from_dict(data["factual"]),
-        prediction=_value(data["prediction"]),
+        factual=frame_from_dict(data["factual"]),
+        prediction=value_of(data["prediction"]),
         score=None if data["score"] is None else float(data["score"]),
-        want=data["want"],
+        want=data["wanted"] if data["format"] == FORMAT else data["want"],
         schema=schema,
         status=_status(data, answers),
         seconds=_float(data["seconds"]),
         solver=data["solver"],
         notes=tuple(data["notes"]),
         score_name=data["score_name"],
+        origin=Origin(None, described=data["origin"]) if data.get("origin") else None,
     )
 
 
-def _answer_to_dict(answer: Counterfactual) -> dict[str, Any]:
+def answer_to_dict(answer: Counterfactual) -> dict[str, Any]:
+    """Return one counterfactual as plain values."""
     certificate = answer.certificate
     return {
         "changes": [
-            {"feature": c.feature, "before": _plain(c.before), "after": _plain(c.after)} for c in answer.changes
+            {"feature": c.feature, "before": plain_value(c.before), "after": plain_value(c.after)}
+            for c in answer.changes
         ],
-        "prediction": _plain(answer.prediction),
+        "prediction": plain_value(answer.prediction),
         "score": _number(answer.score),
         "distance": _number(answer.distance),
         "certificate": {
@@ -126,18 +157,18 @@ def _answer_to_dict(answer: Counterfactual) -> dict[str, Any]:
         },
         "ranges": {name: [_number(low), _number(high)] for name, (low, high) in answer.ranges.items()},
         "measures": {name: _number(value) for name, value in answer.measures.items()},
-        "row": _frame_to_dict(answer.row),
+        "row": frame_to_dict(answer.row),
     }
 
 
 def _answer_from_dict(data: Mapping[str, Any], schema: Schema) -> Counterfactual:
     return Counterfactual(
-        row=_frame_from_dict(data["row"]),
+        row=frame_from_dict(data["row"]),
         changes=tuple(
             Change(c["feature"], *(_changed(c[side], schema[c["feature"]]) for side in ("before", "after")))
             for c in data["changes"]
         ),
-        prediction=_value(data["prediction"]),
+        prediction=value_of(data["prediction"]),
         score=None if data["score"] is None else float(data["score"]),
         distance=_float(data["distance"]),
         certificate=_certificate(data["certificate"]),
@@ -167,38 +198,41 @@ def _status(data: Mapping[str, Any], answers: Sequence[Counterfactual]) -> Statu
 
 
 def _changed(value: Any, feature: Feature) -> Any:
-    return float("nan") if value is None and isinstance(feature, Numeric) else _value(value)
+    return float("nan") if value is None and isinstance(feature, Numeric) else value_of(value)
 
 
-def _feature_to_dict(feature: Feature) -> dict[str, Any]:
+def feature_to_dict(feature: Feature) -> dict[str, Any]:
+    """Return a feature as plain values."""
     data: dict[str, Any] = {"name": feature.name, "kind": feature.kind, "label": feature.label}
     if isinstance(feature, Numeric):
         bounds = {"lower": _number(feature.lower), "upper": _number(feature.upper)}
         data |= {**bounds, "precision": feature.precision}
     else:
-        data["levels"] = [_plain(level) for level in feature.levels]
+        data["levels"] = [plain_value(level) for level in feature.levels]
     return {**data, "dtype": _dtype_to_json(feature.dtype)}
 
 
-def _feature_from_dict(data: Mapping[str, Any]) -> Feature:
+def feature_from_dict(data: Mapping[str, Any]) -> Feature:
+    """Return the feature that `feature_to_dict` described."""
     kind = _KINDS.get(data["kind"])
     if kind is None:
         raise SchemaError(f"Unknown kind {data['kind']!r} of feature {data['name']!r}; known: {', '.join(_KINDS)}.")
     common = {"label": data["label"], "dtype": _dtype_from_json(data["dtype"])}
     if issubclass(kind, Numeric):
         return kind(data["name"], _float(data["lower"]), _float(data["upper"]), precision=data["precision"], **common)
-    return kind(data["name"], tuple(_value(v) for v in data["levels"]), **common)
+    return kind(data["name"], tuple(value_of(v) for v in data["levels"]), **common)
 
 
-def _frame_to_dict(frame: pd.DataFrame) -> dict[str, Any]:
+def frame_to_dict(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return a frame as plain values: columns, dtypes and index."""
     index = [frame.index.get_level_values(i) for i in range(frame.index.nlevels)]
     return {
-        "columns": {name: [_plain(v) for v in frame[name]] for name in frame.columns},
+        "columns": {name: [plain_value(v) for v in frame[name]] for name in frame.columns},
         "dtypes": {name: _dtype_to_json(frame[name].dtype) for name in frame.columns},
         "index": [
             {
-                "name": _plain(level.name),
-                "values": [_plain(v) for v in level],
+                "name": plain_value(level.name),
+                "values": [plain_value(v) for v in level],
                 "dtype": _dtype_to_json(level.dtype),
             }
             for level in index
@@ -206,7 +240,8 @@ def _frame_to_dict(frame: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _frame_from_dict(data: Mapping[str, Any]) -> pd.DataFrame:
+def frame_from_dict(data: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the frame that `frame_to_dict` described."""
     levels = [_index(level["values"], level["dtype"], level["name"]) for level in data["index"]]
     index = levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels)
     columns = {}
@@ -218,12 +253,12 @@ def _frame_from_dict(data: Mapping[str, Any]) -> pd.DataFrame:
 
 def _index(values: list[Any], dtype: Any, name: Any = None) -> pd.Index[Any]:
     known = _dtype_from_json(dtype)
-    index: pd.Index[Any] = pd.Index(_array(values, known), dtype=known, name=_value(name))
+    index: pd.Index[Any] = pd.Index(_array(values, known), dtype=known, name=value_of(name))
     return index
 
 
 def _array(values: list[Any], dtype: Any) -> Any:
-    plain = [_value(v) for v in values]
+    plain = [value_of(v) for v in values]
     if not isinstance(dtype, np.dtype):
         return pd.array(plain, dtype=dtype)
     if dtype.kind != "O":
@@ -238,7 +273,7 @@ def _array(values: list[Any], dtype: Any) -> Any:
 def _dtype_to_json(dtype: Any) -> Any:
     if isinstance(dtype, pd.CategoricalDtype):
         return {
-            "category": [_plain(v) for v in dtype.categories],
+            "category": [plain_value(v) for v in dtype.categories],
             "ordered": bool(dtype.ordered),
             "of": _dtype_to_json(dtype.categories.dtype),
         }
@@ -279,15 +314,15 @@ def _float(value: float | str | None) -> float:
 _TAGS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "interval": (
         pd.Interval,
-        lambda v: [_plain(v.left), _plain(v.right), v.closed],
-        lambda p: pd.Interval(_value(p[0]), _value(p[1]), p[2]),
+        lambda v: [plain_value(v.left), plain_value(v.right), v.closed],
+        lambda p: pd.Interval(value_of(p[0]), value_of(p[1]), p[2]),
     ),
     "timestamp": (pd.Timestamp, lambda v: v.isoformat(), pd.Timestamp),
-    "tuple": (tuple, lambda v: [_plain(x) for x in v], lambda p: tuple(_value(x) for x in p)),
+    "tuple": (tuple, lambda v: [plain_value(x) for x in v], lambda p: tuple(value_of(x) for x in p)),
 }
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a value or level as JSON can hold it; missing values of all kinds are None."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or value is pd.NA or value is pd.NaT:
@@ -307,7 +342,8 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _value(plain: Any) -> Any:
+def value_of(plain: Any) -> Any:
+    """Return the value that `plain_value` described."""
     if not isinstance(plain, Mapping):
         return plain
     ((tag, content),) = plain.items()

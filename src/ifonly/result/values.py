@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
 import pandas as pd
 
 from ifonly.data.schema import Schema
+from ifonly.result.origin import Origin
 from ifonly.tolerances import OPTIMALITY, allowed_gap, relative_gap
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ class Explanation(Sequence[Counterfactual]):
     notes: tuple[str, ...] = ()
     score_name: str = "probability"
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
+    origin: Origin | None = field(default=None, repr=False, compare=False)
     interrupted: bool = field(default=False, repr=False)
 
     @overload
@@ -236,6 +238,21 @@ class Explanation(Sequence[Counterfactual]):
         from ifonly.result.serial import to_json  # noqa: PLC0415 - a face, loaded when asked for
 
         return to_json(self, path, indent=indent)
+
+    def record(self, *, factual: str = "full", salt: bytes | None = None) -> dict[str, Any]:
+        """Return the answer with everything a stranger needs to check it, as plain values (see `ifonly.verify`).
+
+        Parameters
+        ----------
+        factual
+            ``"full"``: the row is part of it. ``"omitted"``: neither the row nor any value that answers leave as it is.
+            ``"salted"``: in its place a keyed SHA-256.
+        salt
+            The key of a salted record, at least 16 bytes, to be kept apart from it.
+        """
+        from ifonly.record.writing import record_of  # noqa: PLC0415 - a face, loaded when asked for
+
+        return record_of(self, factual, salt)  # type: ignore[arg-type]
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Explanation:

@@ -47,6 +47,7 @@ class Question:
     query: Query
     goal: Goal
     statement: Statement
+    wish: Any = None
     deadline: Deadline = NEVER
     gap: float = OPTIMALITY
     on_event: OnEvent | None = None

@@ -41,21 +41,31 @@ def of_frame(frame: pd.DataFrame) -> str:
 
 
 def of_training(explainer: Explainer) -> str:
-    """Return the SHA-256 of the training data in canonical form, and of the true outcomes where they are given."""
-    return of_value((explainer.training.U, explainer.training.labels))
+    """Return the SHA-256 of the training data: names, the canonical rows, and the true outcomes where they are given."""
+    training = explainer.training
+    digest = sha256(json.dumps(list(map(str, training.schema.names))).encode())
+    digest.update(np.ascontiguousarray(np.where(np.isnan(training.U), np.nan, training.U) + 0.0).tobytes())
+    if training.labels is not None:
+        digest.update(json.dumps([str(label) for label in training.labels]).encode())
+    return digest.hexdigest()
 
 
 def of_model(explainer: Explainer) -> str:
-    """Return the SHA-256 of what the model says: its classes, and its scores of some thousand training rows in 32 bits.
+    """Return the SHA-256 of what the model says: its classes, and its own outputs for some thousand training rows in 32 bits.
 
     The bytes of a model in memory are no fingerprint: padding, caches and the order of dictionaries differ between two
-    processes that fitted or loaded the same model. Rounding leaves out the last bits, in which machines differ.
+    processes that fitted or loaded the same model, and two versions of its library write other bytes. Rounding leaves out
+    the last bits, in which machines differ.
     """
-    read = explainer.model.read
-    U = explainer.training.U
-    scores = read.form(U[:: max(1, len(U) // _MOST_SCORED)]).astype(np.float32)
-    name = type(explainer.model.estimator).__qualname__
-    return of_value((name, read.classes, read.rule, read.link, float(read.threshold), read.strict, scores))
+    model, U = explainer.model, explainer.training.U
+    rows = U[:: max(1, len(U) // _MOST_SCORED)]
+    outputs = model.predict_proba(rows) if model.read.classes else None
+    said = model.predict(rows) if outputs is None else outputs
+    if model.read.classes and outputs is None:
+        said = np.array([model.read.classes.index(label) for label in said])
+    digest = sha256(json.dumps([str(label) for label in model.read.classes]).encode())
+    digest.update(np.ascontiguousarray(np.asarray(said).astype(np.float32) + np.float32(0.0)).tobytes())
+    return digest.hexdigest()
 
 
 def of_value(value: Any) -> str:

@@ -1,0 +1,52 @@
+"""The command that checks a record from scratch."""
+
+# ruff: noqa: PLC0415 - each command loads what it needs, so that --help stays quick
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ifonly.cli import files, show
+from ifonly.cli.options import FILE, SECONDS, debug
+
+__all__ = ["REFUTED", "verify"]
+
+REFUTED = 6
+
+
+@click.command(short_help="Check a record from scratch: fingerprints, predictions, demands, costs.")
+@click.argument("record", type=FILE)
+@click.option("--model", type=FILE, required=True, help="The model, as for 'ifonly explain'.")
+@click.option("--data", type=FILE, required=True, help="The data it was trained on.")
+@click.option("--target", metavar="COLUMN", help="Outcome column to leave out, if the model does not name its columns.")
+@click.option("--row", type=click.IntRange(min=0), help="For a record without its factual: its position in DATA.")
+@click.option("--salt", metavar="HEX", help="The key of a salted record.")
+@click.option("--time-limit", type=SECONDS, default=60.0, help="Seconds to ask an impossible question again.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
+@click.option("--trust", is_flag=True, help="Open MODEL even if opening it can run code.")
+@debug
+def verify(record: Path, model: Path, data: Path, **options: Any) -> int:
+    """Check RECORD, written by 'ifonly explain --output record.json' or Explanation.record().
+
+    A sentence for each check. Exit codes: 0 the record stands, 6 it does not, 4 it is no record.
+    """
+    from ifonly.record import verify as check
+
+    fitted = files.load_model(model, trust=options["trust"])
+    table = files.read_table(data)
+    X = files.features(fitted, files.without(table, options["target"], data))
+    factual = None if options["row"] is None else X.iloc[[options["row"]]]
+    try:
+        salt = None if options["salt"] is None else bytes.fromhex(options["salt"])
+    except ValueError:
+        raise click.BadParameter("The salt is written in hexadecimal digits.", param_hint="'--salt'") from None
+    verdict = check(record, fitted, X, factual=factual, salt=salt, time_limit=options["time_limit"])
+    if options["as_json"]:
+        click.echo(json.dumps(verdict.to_dict(), ensure_ascii=False, indent=1))
+    else:
+        show.verdict(verdict)
+    return 0 if verdict.ok else REFUTED

@@ -1,0 +1,5 @@
+"""Records: an answer with everything a stranger needs to check it, and the check."""
+
+from ifonly.record.verifying import Check, Verdict, verify
+
+__all__ = ["Check", "Verdict", "verify"]
