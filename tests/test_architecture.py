@@ -32,6 +32,7 @@ LAYERS = {
     "program": 3,
     "models": 4,
     "question": 5,
+    "result.many": 5,
     "result.origin": 5,
     "result.values": 5,
     "criteria": 6,

@@ -38,7 +38,8 @@ from ifonly.errors import (
     UnsupportedModel,
 )
 from ifonly.explain import Explainer
-from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Explanations
+from ifonly.result.many import Explanations
+from ifonly.result.values import Certificate, Change, Counterfactual, Explanation
 from ifonly.version import __version__
 
 __all__ = [

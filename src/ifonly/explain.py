@@ -35,8 +35,9 @@ from ifonly.question.problem import Problem, build
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.training import Training
+from ifonly.result.many import Explanations
 from ifonly.result.origin import Origin
-from ifonly.result.values import Explanation, Explanations
+from ifonly.result.values import Explanation
 from ifonly.search.answering import Question
 from ifonly.search.several import answers as several_answers
 from ifonly.solvers.registry import find_solver
@@ -107,6 +108,10 @@ class Explainer:
         self.criteria = _checked(DEFAULT_CRITERIA if criteria is None else criteria)
         self.backend = find_solver(solver)
         self.random_state = random_state
+
+    def __repr__(self) -> str:
+        model = type(self.model.estimator).__name__
+        return f"Explainer({model}, {len(self.schema)} features, {len(self.training.U)} rows, solver={self.backend.name!r})"
 
     # -- one row ------------------------------------------------------------------------------------------------
     def explain(

@@ -21,7 +21,7 @@ from ifonly import (
     SchemaError,
 )
 from ifonly.batch.asking import STATUS
-from ifonly.result.values import Outcome
+from ifonly.result.many import Outcome
 
 NOW = questions.FACTUAL
 ROWS = pd.DataFrame(

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ifonly.data.schema import Categorical, Feature, Integer, Numeric, Schema
 from ifonly.errors import Infeasible, OutOfTime
+from ifonly.result.many import Explanations, Outcome
 from ifonly.result.text import format_change, format_range, format_value, outcome, render, render_batch
-from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Explanations, Outcome
+from ifonly.result.values import Certificate, Change, Counterfactual, Explanation
 
 FEATURES = (
     Integer("duration", 4, 72),

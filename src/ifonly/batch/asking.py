@@ -13,7 +13,7 @@ import pandas as pd
 
 from ifonly.batch.guesses import Guess, Guesser, guessing, may_guess, right
 from ifonly.errors import IfOnlyWarning, Infeasible, NotVerified, OutOfTime
-from ifonly.result.values import Outcome
+from ifonly.result.many import Outcome
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer

@@ -14,7 +14,8 @@ from ifonly.batch.executors import sent, spread, workers
 from ifonly.batch.parcels import Parcel
 from ifonly.data.tables import align, as_frame
 from ifonly.question.criterion import Criterion
-from ifonly.result.values import Explanation, Explanations, Outcome
+from ifonly.result.many import Explanations, Outcome
+from ifonly.result.values import Explanation
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -55,7 +56,7 @@ def explain_batch(
     except KeyboardInterrupt:  # between two rows, or while waiting for workers: what is there is kept
         pass
     found += [Outcome(index, "interrupted") for index in frame.index[len(found) :]]
-    return Explanations(tuple(found), time.perf_counter() - began)
+    return Explanations(tuple(found), time.perf_counter() - began, tuple(frame.index.names))
 
 
 def _repeated(answers: Iterator[Outcome], frame: pd.DataFrame, same_as: Sequence[int]) -> Iterator[Outcome]:

@@ -36,6 +36,7 @@ from ifonly.errors import SchemaError, did_you_mean
 __all__ = ["Binary", "Categorical", "Feature", "Integer", "Numeric", "Ordinal", "Schema"]
 
 _MOST_NAMES = 5  # of columns in one message
+_SHOWN = 12  # features that a repr names
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ class Schema:
     """
 
     features: tuple[Feature, ...]
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{f.name}: {f.kind}" for f in self.features[:_SHOWN])
+        more = f", ... ({len(self.features)} features)" if len(self.features) > _SHOWN else ""
+        return f"Schema({kinds}{more})"
 
     def __post_init__(self) -> None:
         starts = np.concatenate([[0], np.cumsum([f.width for f in self.features])]).astype(int)

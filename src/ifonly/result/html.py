@@ -10,7 +10,7 @@ from ifonly.result.plots import Lane, lanes
 from ifonly.result.text import facts, format_change, format_range, format_value, outcome, remarks
 from ifonly.result.values import Counterfactual, Explanation
 
-__all__ = ["fragment", "page"]
+__all__ = ["PAGE_STYLE", "STYLE", "THEMES", "fragment", "page"]
 
 _WIDTH, _BASE, _HEIGHT, _TALL = 220.0, 31.0, 40.0, 25.0
 
@@ -20,13 +20,13 @@ _LIGHT = """--ink:#1c2127;--soft:#5d6670;--line:#e1e5e9;--card:#fff;--sheet:#f5f
 --now:#b84e00;--then:#0068a8;--wash:#e9f3fa;--good:#1b7a45"""
 
 # Notebooks and documentation sites say themselves whether they are dark; elsewhere the reader's system does.
-_THEMES = f"""
+THEMES = f"""
 .ifonly{{{_LIGHT}}}
 @media (prefers-color-scheme:dark){{.ifonly{{{_DARK}}}}}
 [data-jp-theme-light=true] .ifonly,.vscode-light .ifonly,[data-md-color-scheme=default] .ifonly{{{_LIGHT}}}
 [data-jp-theme-light=false] .ifonly,.vscode-dark .ifonly,[data-md-color-scheme=slate] .ifonly{{{_DARK}}}
 """
-_STYLE = """
+STYLE = """
 .ifonly{color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
  max-width:54rem;font-variant-numeric:tabular-nums;text-align:left}
 .ifonly *{box-sizing:border-box}
@@ -78,7 +78,7 @@ _STYLE = """
  .ifonly table.changes{table-layout:auto;font-size:.9em}.ifonly .card{padding:1rem}
  .ifonly th,.ifonly td{padding-right:.6rem}}
 """
-_PAGE_STYLE = """
+PAGE_STYLE = """
 body.ifonly-page{margin:0;background:#f5f6f8}
 @media (prefers-color-scheme:dark){body.ifonly-page{background:#14171a}}
 .ifonly-page .ifonly{margin:0 auto;padding:2.5rem 1.25rem}
@@ -110,7 +110,7 @@ def page(explanation: Explanation) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{title}</title><style>{_THEMES}{_STYLE}{_PAGE_STYLE}</style></head>"
+        f"<title>{title}</title><style>{THEMES}{STYLE}{PAGE_STYLE}</style></head>"
         f'<body class="ifonly-page"><main class="ifonly">{body}</main></body></html>\n'
     )
 
@@ -139,7 +139,7 @@ def _record(explanation: Explanation) -> str:
 
 def fragment(explanation: Explanation) -> str:
     """Return the explanation as a piece of HTML for a notebook; its style touches nothing outside it."""
-    return f'<div class="ifonly"><style>{_THEMES}{_STYLE}</style>{_cards(explanation, "If only …")}</div>'
+    return f'<div class="ifonly"><style>{THEMES}{STYLE}</style>{_cards(explanation, "If only …")}</div>'
 
 
 def _lead(explanation: Explanation) -> str:

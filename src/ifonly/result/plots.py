@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from ifonly.data.schema import Categorical, Integer, Numeric
+from ifonly.result.many import Explanations
 from ifonly.result.text import facts, format_change, format_value, outcome
 from ifonly.result.values import Change, Counterfactual, Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Lane", "lanes", "plot_changes"]
+__all__ = ["Lane", "lanes", "plot_changes", "plot_importance"]
 
 _BINS = 32
 _LEVELS = 12  # more bars than this are too thin to tell apart
@@ -205,6 +206,25 @@ def plot_changes(explanation: Explanation, ax: Axes | None = None, which: int = 
         _legend(ax)
     else:
         ax.text(0.5, 0.5, "Nothing has to change.", ha="center", color=_FAINT, transform=ax.transAxes)
+    return ax
+
+
+def plot_importance(explanations: Explanations, ax: Axes | None = None, most: int = 20) -> Axes:
+    """Draw in how many rows the best answer changes each feature, the most frequent on top."""
+    table = explanations.importance()
+    table = table[table.times > 0].head(most)
+    if ax is None:
+        ax = _new_axes(max(1, (len(table) + 1) // 3))
+    places = range(len(table) - 1, -1, -1)
+    ax.barh(list(places), table.times.to_numpy(), color=_THEN, height=0.62)
+    ax.set_yticks(list(places), [str(name) for name in table.feature])
+    for y, times in zip(places, map(int, table.times), strict=True):
+        ax.text(times, y, f" {times}", va="center", fontsize=9, color=_FAINT)
+    ax.tick_params(axis="y", length=0, pad=6)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    answered = len(explanations.found())
+    ax.set_title(f"If only …   changed in so many of {answered} rows", loc="left", fontsize=12.5, weight="bold")
+    ax.locator_params(axis="x", integer=True)
     return ax
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from ifonly.data.schema import Feature, Numeric
-from ifonly.result.values import Counterfactual, Explanation, Explanations
+from ifonly.result.many import Explanations
+from ifonly.result.values import Counterfactual, Explanation
 
 __all__ = [
     "facts",
@@ -279,6 +280,6 @@ def _reason(explanations: Explanations, status: str) -> str:
     first = next((o for o in explanations if o.status == status and o.error is not None), None)
     if first is None:
         return ""
-    words = (str(first.error) or type(first.error).__name__).splitlines()[0]
+    words = first.reason()
     words = words if len(words) <= _REASON else f"{words[: _REASON - 3].rstrip()}..."
     return f"  (row {first.index}: {words})"

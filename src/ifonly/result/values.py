@@ -22,11 +22,11 @@ __all__ = [
     "Change",
     "Counterfactual",
     "Explanation",
-    "Explanations",
-    "Outcome",
     "Status",
     "worst_status",
 ]
+
+_SHOWN = 6  # changes that a repr names
 
 Status = Literal["optimal", "within_gap", "feasible", "no_bound"]
 
@@ -116,7 +116,7 @@ def worst_status(certificates: Iterable[Certificate]) -> Status:
     return max((c.status for c in certificates), key=get_args(Status).index, default="optimal")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Counterfactual:
     """One answer: a row that the user's own model has confirmed.
 
@@ -148,8 +148,13 @@ class Counterfactual:
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     measures: dict[str, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        changes = ", ".join(f"{c.feature}: {c.before!r} -> {c.after!r}" for c in self.changes[:_SHOWN])
+        more = f", ... ({len(self.changes)} changes)" if len(self.changes) > _SHOWN else ""
+        return f"Counterfactual({changes or 'no change'}{more}; {self.prediction!r}, {self.certificate})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Explanation(Sequence[Counterfactual]):
     """The answer to one question: counterfactuals, best first, and the factual they start from.
 
@@ -282,75 +287,11 @@ class Explanation(Sequence[Counterfactual]):
 
         return fragment(self)
 
+    def __repr__(self) -> str:
+        answers = f"{len(self)} answer{'s' * (len(self) != 1)}"
+        return f"Explanation({self.prediction!r} -> {self.want}, {answers}, {self.status}, {self.seconds:.3g} s)"
+
     def __str__(self) -> str:
         from ifonly.result.text import render  # noqa: PLC0415 - a face, loaded when asked for
 
         return render(self)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Outcome of one row of a batch: its explanation, or the reason why there is none; and what it was warned of."""
-
-    index: Any
-    status: str
-    explanation: Explanation | None = None
-    error: Exception | None = None
-    warnings: tuple[Warning, ...] = ()
-
-
-@dataclass(frozen=True)
-class Explanations(Sequence[Outcome]):
-    """The answers to a batch, one outcome per row, in order; a bad row never stops the others."""
-
-    outcomes: tuple[Outcome, ...]
-    seconds: float
-
-    @overload
-    def __getitem__(self, index: int) -> Outcome: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Outcome]: ...
-    def __getitem__(self, index: int | slice) -> Outcome | Sequence[Outcome]:
-        return self.outcomes[index]
-
-    def __len__(self) -> int:
-        return len(self.outcomes)
-
-    def status(self) -> pd.Series[str]:
-        """Return the status of each row.
-
-        One of optimal, within_gap, feasible and no_bound, as in `Explanation`; or, without an answer, infeasible,
-        out_of_time, not_verified, interrupted or error.
-        """
-        return pd.Series(
-            [o.status for o in self.outcomes], index=[o.index for o in self.outcomes], name="status", dtype=object
-        )
-
-    def found(self) -> list[Explanation]:
-        """Return the explanations of the rows that have one."""
-        return [o.explanation for o in self.outcomes if o.explanation is not None]
-
-    def frame(self) -> pd.DataFrame:
-        """Return all counterfactuals, indexed by (row, counterfactual)."""
-        keys = [o.index for o in self.outcomes if o.explanation is not None]
-        frames = [e.frame() for e in self.found()]
-        if not frames:
-            return pd.DataFrame()
-        return pd.concat(frames, keys=keys, names=["row", "counterfactual"])
-
-    def changes(self) -> pd.DataFrame:
-        """Return all changes: row, counterfactual, feature, from, to."""
-        parts = [o.explanation.changes().assign(row=o.index) for o in self.outcomes if o.explanation is not None]
-        if not parts:
-            return pd.DataFrame(columns=["row", "counterfactual", "feature", "from", "to"])
-        return pd.concat(parts, ignore_index=True)[["row", "counterfactual", "feature", "from", "to"]]
-
-    def metrics(self) -> pd.DataFrame:
-        """Return the paper's measures, one line per row that has an explanation."""
-        keys = [o.index for o in self.outcomes if o.explanation is not None]
-        return pd.DataFrame([e.metrics() for e in self.found()], index=pd.Index(keys, name="row"))
-
-    def __str__(self) -> str:
-        from ifonly.result.text import render_batch  # noqa: PLC0415 - a face, loaded when asked for
-
-        return render_batch(self)
