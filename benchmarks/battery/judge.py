@@ -346,8 +346,7 @@ def _differs(judge: Judge, row: pd.DataFrame) -> Own:
                     sure[:, j] &= np.abs(F[c.name].to_numpy(dtype=float) - now) >= far
             other = (new[:, counted] != old[counted]).any(axis=1)
             return other, (sure[:, counted] != old[counted]).any(axis=1) & still
-        else:
-            other = ~new[:, [j for j in counted if old[j]]].all(axis=1)
+        other = ~new[:, [j for j in counted if old[j]]].all(axis=1)
         return other, other & still
 
     return Own(f"diversity {how.how}", lambda _: False, masks, lambda _: None)
