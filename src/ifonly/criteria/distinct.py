@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
 
 _LEAST_MOVE = 1e-4  # of the training range: less than that is not another answer
+_STORED = 0.999  # of that move, which storing it may leave
 _DUST = 1e-9  # of a sum of whole steps
 
 
@@ -87,7 +88,7 @@ class OtherFeatures(Distinct):
         for j in self._numbers(query):
             feature, at = query.schema.features[j], query.schema.starts[j]
             if feature.step is None and not self.changed[j]:  # type: ignore[union-attr]
-                differs[:, j] &= np.abs(U[:, at] - query.factual[at]) >= (1.0 - _DUST) * _least_move(query, j)
+                differs[:, j] &= np.abs(U[:, at] - query.factual[at]) >= _STORED * _least_move(query, j)
         return np.asarray(differs[:, among].any(axis=1))
 
 
