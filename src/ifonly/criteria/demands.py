@@ -181,7 +181,8 @@ class Between(_OnFeature):
 
 
 def _end(value: float) -> str:
-    return number(value) if np.isfinite(value) else "None"
+    """Print an end of a range to the last digit: what is read off a way out must be a way out."""
+    return repr(float(value)).removesuffix(".0") if np.isfinite(value) else "None"
 
 
 @dataclass(frozen=True, eq=False)
