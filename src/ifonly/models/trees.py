@@ -26,7 +26,7 @@ from ifonly.box import Box
 from ifonly.mip import Affine, FloatArray, IntArray, Mip
 from ifonly.models.leaf_rows import add_rows, cumulative
 from ifonly.models.leaves import Leaves
-from ifonly.models.units import common_unit
+from ifonly.models.units import add_exactly, common_unit
 from ifonly.schema import Numeric, Schema
 from ifonly.variables import Cells, Variables
 
@@ -203,30 +203,19 @@ class Trees:
 
     @cached_property
     def spacing(self) -> float:
-        """The unit of which all leaf values are whole multiples, if there is one; else 0.
-
-        Then scores are equal or a unit apart, as far as the framework adds them up without rounding (`adds_exactly`).
-        """
+        """The unit of which all leaf values are whole multiples; else 0. On paper, no two scores are nearer."""
         values = self.nodes.value[self.nodes.feature < 0]
         return common_unit(np.append(values.ravel(), self.base))
 
     @cached_property
     def adds_exactly(self) -> bool:
-        """Whether no sum of leaves is rounded by the framework, so that a tie on paper is a tie to it.
-
-        Three leaves of 1/6, 1/3 and 1 and three of 1/2 add up to the same on paper only. Whole multiples of a power of two
-        are added without rounding as long as all digits of the largest sum fit into the framework's floats.
-        """
+        """Whether no sum of leaves is rounded by the framework, so that a tie on paper is a tie to it."""
         add = self.addition or Addition(self.nodes.value, self.base)
         if self.n_trees == 1 and not add.base.any():
             return True
-        leaf = self.nodes.feature < 0
-        if not np.array_equal(add.value[leaf].astype(add.dtype), add.value[leaf]):
-            return False
         largest = np.maximum.reduceat(np.abs(add.value[self.leaves.node]), self.leaves.first, axis=0).sum(axis=0)
-        _, exponent = np.frexp(float((largest + np.abs(add.base)).max()))
-        digits = np.ldexp(np.append(add.value[leaf].ravel(), add.base), np.finfo(add.dtype).nmant - int(exponent))
-        return bool((digits == np.rint(digits)).all())
+        values = np.append(add.value[self.nodes.feature < 0].ravel(), add.base)
+        return add_exactly(values, float((largest + np.abs(add.base)).max()), add.dtype)
 
     @cached_property
     def resolution(self) -> float:
