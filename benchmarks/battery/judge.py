@@ -337,9 +337,16 @@ def _differs(judge: Judge, row: pd.DataFrame) -> Own:
             away = q.cost.apart(F, row)
             return away >= how.distance * (1 - 1e-7), still & (away >= how.distance * (1 + 1e-9))
         if how.nested:
+            # Documented: a continuous number counts from a ten-thousandth of its range on, since there is no least move.
+            sure = new.copy()
+            for j, c in enumerate(q.data.columns):
+                if c.kind == "real" and not old[j]:
+                    x, now = q.world.data.X[c.name].to_numpy(dtype=float), float(q.factual[c.name].iloc[0])
+                    far = 1e-4 * float(np.nanmax(x) - np.nanmin(x)) * (1 + 1e-9)
+                    sure[:, j] &= np.abs(F[c.name].to_numpy(dtype=float) - now) >= far
             other = (new[:, counted] != old[counted]).any(axis=1)
-        else:
-            other = ~new[:, [j for j in counted if old[j]]].all(axis=1)
+            return other, (sure[:, counted] != old[counted]).any(axis=1) & still
+        other = ~new[:, [j for j in counted if old[j]]].all(axis=1)
         return other, other & still
 
     return Own(f"diversity {how.how}", lambda _: False, masks, lambda _: None)

@@ -28,3 +28,13 @@ def test_every_set_of_features_that_exists_is_found(start: float, direction: str
     assert {frozenset(c.feature for c in a.changes) for a in answer} == exist
     assert len(answer) == len(exist) >= 2
     assert answer.notes[0].startswith(f"only {len(exist)} of 3: no further answer changes another set")
+
+
+def test_the_twin_knows_how_little_is_no_move_of_a_continuous_number() -> None:
+    X = pd.DataFrame({"r": np.linspace(0.0, 1.0, 50), "b": np.arange(50) % 5})
+    model = LogisticRegression().fit(X, (X.r + X.b > 2.5).astype(int))
+    explainer = Explainer(model, X)
+    answer = explainer.explain({"r": 0.5, "b": 0}, want=1, n=2, criteria=[Diversity("features", nested=True)])
+    moved = abs(answer[1].row.r[0] - 0.5)
+    assert [c.feature for c in answer[0].changes] == ["b"]
+    assert moved == pytest.approx(1e-4)

@@ -238,9 +238,11 @@ class Variables:
             return self.changed(j)
         hat = float(self.factual[self.schema.starts[j]])
         low, high = float(self.box.lower[j]), float(self.box.upper[j])
-        step = feature.step or least
         # On a grid the neighbours are rounded as stored values are: 1.1 + 0.1 would lie above a range that ends at 1.2.
-        above, below = feature.snap(hat + step), feature.snap(hat - step)
+        if feature.step is not None:
+            above, below = feature.snap(hat + feature.step), feature.snap(hat - feature.step)
+        else:
+            above, below = float(feature.at_least(hat + least)), float(feature.at_most(hat - least))
         sides: list[Affine] = []
         x = self.raw(j)
         if high >= above:  # x >= above if `up`, else x >= low

@@ -114,6 +114,10 @@ class Demand:
         """Return a demand whose rows are exact at `u`, or None when they are exact everywhere."""
         return None
 
+    def loosest(self, query: Query) -> Demand | None:  # noqa: ARG002 - for subclasses
+        """Return what of this demand stays however far it is loosened, or None: then nothing does."""
+        return None
+
     def excess(self, problem: Problem) -> Affine | None:  # noqa: ARG002 - for subclasses
         """Return an expression of how far the demand is broken, or None: then it can only be dropped."""
         return None

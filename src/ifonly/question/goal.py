@@ -233,19 +233,28 @@ class Goal(Demand):
         return max(0.0, max(ahead) + float(np.log(len(ahead)) + np.log(self.probability)))
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
-        """Name the outcome that is within reach."""
+        """Name the outcome that is within reach, by the form and by the model itself, whichever is further away."""
         if self.kind == "probability":
-            reached = float(self.score_of(u[None, :])[0])
+            reached = min(self._reached(u))
             shown = np.floor(reached * 1e4) / 1e4
             change = f"probability {number(self.probability)} -> {number(shown)}"
             return Relaxation(self.text, change, self.probability - reached)
         if self.kind == "interval":
-            value = float(self.score_of(u[None, :])[0])
-            low = number(value, "down") if value < self.low else number(self.low)
-            high = number(value, "up") if value > self.high else number(self.high)
-            change = f"outcome {_interval(self.low, self.high)} -> ({low}, {high})"
-            return Relaxation(self.text, change, max(self.low - value, value - self.high))
+            values = self._reached(u)
+            least, most = min(*values, self.low), max(*values, self.high)
+            change = f"outcome {_interval(self.low, self.high)} -> ({number(least, 'down')}, {number(most, 'up')})"
+            amount = max(self.low - least if least < self.low else 0.0, most - self.high if most > self.high else 0.0)
+            return Relaxation(self.text, change, amount)
         return super().loosened(query, u)
+
+    def _reached(self, u: FloatArray) -> tuple[float, float]:
+        """Return the probability or the value of a row: by the form, and by the model's own arithmetic."""
+        row = u[None, :]
+        if self.kind == "probability":
+            said = self.model.predict_proba(row)
+            assert said is not None
+            return float(self.score_of(row)[0]), float(said[0, self.index])
+        return float(self.score_of(row)[0]), float(np.asarray(self.model.predict(row), dtype=np.float64).reshape(-1)[0])
 
 
 def _between(score: Affine, low: float, high: float, margin: float) -> list[Affine]:

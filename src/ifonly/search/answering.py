@@ -138,13 +138,14 @@ class Question:
     def _with_first_margin(self, statement: Statement) -> Statement:
         """Return the statement with the least lead that can be told from a tie, where a tie would be lost.
 
-        Scores that are whole multiples of a unit are a unit apart, or equal. Other scores of trees may be off by rounding,
-        and the model itself tells them apart, point by point. What is continuous must clear its threshold by more than
-        rounding.
+        Scores that are whole multiples of a unit, added up without rounding, are a unit apart, or equal. Other scores of
+        trees may be off by rounding, and the model itself tells them apart, point by point. What is continuous must clear
+        its threshold by more than rounding.
         """
         noise = self.goal.rounding(statement.form, statement.box())
         if not statement.form.raw():
-            spacing = float(getattr(statement.form, "spacing", 0.0))
+            exact = bool(getattr(statement.form, "adds_exactly", False))
+            spacing = float(getattr(statement.form, "spacing", 0.0)) if exact else 0.0
             lost = spacing > 2.0 * noise and self._loses_at_the_threshold(spacing)
             return replace(statement, margin=-noise, tie=0.5 * spacing if lost else -noise)
         schema = self.query.schema

@@ -121,19 +121,28 @@ class _Court:
         return run(problem, self.backend, limits.within(deadline.left()))
 
     def conflict(self, demands: Sequence[Demand]) -> tuple[list[Demand], bool]:
-        """Return a subset that is impossible together, and whether it is proven minimal."""
-        kept, minimal = list(demands), True
-        for demand in demands:
-            rest = [d for d in kept if d is not demand]
-            possible = self.possible(rest)
-            if possible is False:
+        """Return a subset that is impossible together, and whether it is proven minimal.
+
+        A range over a missing value both asks for a value and says which: it is left out in these two steps, because
+        without it the value stays missing, which may be impossible for another reason.
+        """
+        kept: dict[int, Demand] = dict(enumerate(demands))
+        minimal = True
+        for i, demand in enumerate(demands):
+            stays = demand.loosest(self.statement.query)
+            for weaker in (None,) if stays is None else (stays, None):
+                rest = {k: d for k, d in kept.items() if k != i} | ({} if weaker is None else {i: weaker})
+                possible = self.possible(list(rest.values()))
+                minimal &= possible is not None
+                if possible is not False:
+                    break
                 kept = rest
-            minimal &= possible is not None
-        return kept, minimal
+        return [demands[i] for i in sorted(kept)], minimal
 
     def loosen(self, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
         """Return the least loosening of one demand that makes all possible, or None if none does."""
-        statement = self._asked(others)
+        stays = demand.loosest(self.statement.query)
+        statement = self._asked(others if stays is None else [*others, stays])
         if isinstance(demand, Stays) and demand.reach.any() and self.possible(others):
             return self._smaller_ball(demand, others)
         if self.deadline.passed:

@@ -115,7 +115,7 @@ class Incumbents:
         return True
 
     def accept(self, u: FloatArray) -> None:
-        """Keep a point of the solver's, which meets all demands by construction, if it is cheaper."""
+        """Keep a repaired point of the solver's, which meets all demands by construction, if it is cheaper."""
         cost = float(self.statement.objective(u[None, :])[0])
         if self.best is None or cost < self.best.cost:
             self.best = Known(u, cost)

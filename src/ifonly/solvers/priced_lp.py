@@ -22,7 +22,6 @@ from scipy import sparse
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.deadline import Deadline
-from ifonly.errors import SolverFailed
 from ifonly.program.mip import MipArrays
 from ifonly.solvers._loading import load_highspy
 from ifonly.solvers.bounds import safe_bound
@@ -104,7 +103,8 @@ def expanded(program: MipArrays, blocks: Sequence[Block]) -> MipArrays:
 class Relaxed:
     """What a linear relaxation says: no point costs less than `bound`; `values` only if that is below the cut-off.
 
-    When time ran out, the bound is the best that was proven until then, and there are no values.
+    When time ran out, or the solver could not end it in any setting, the bound is the best that was proven until then, and
+    there are no values.
     """
 
     bound: float
@@ -305,20 +305,21 @@ class PricedProgram:
             self.highs.setOptionValue("dual_feasibility_tolerance", tolerance)
 
     def _run(self, deadline: Deadline) -> bool | None:
-        """Solve once; say whether there is a point, or None when there was no time to tell.
+        """Solve once; say whether there is a point, or None when there was no time to tell, or no setting that could.
 
-        A solve that ends without a verdict is repeated from scratch, then with wider tolerances, and at last with a
-        presolve, which often sees at once what the simplex method cannot decide. What an answer breaks by a tolerance is
-        seen when it is verified.
+        A solve that ends without a verdict is repeated from scratch, then with wider tolerances, with the other simplex
+        method, and at last with a presolve, which often sees at once what the simplex method cannot decide. What an answer
+        breaks by a tolerance is seen when it is verified. Where none of that helps, nothing is proven, and nothing lost.
         """
         import highspy  # noqa: PLC0415 - imported only when something is solved
 
         kinds = highspy.HighsModelStatus
         # other bounds leave the last basis dual feasible, other costs and new columns leave it primal feasible
-        self.highs.setOptionValue("simplex_strategy", _DUAL if self._moved else _PRIMAL)
+        first, other = (_DUAL, _PRIMAL) if self._moved else (_PRIMAL, _DUAL)
         self._moved = False
-        ended = None
-        for wider, presolve in ((1.0, "off"), (1.0, "off"), (10.0, "off"), (100.0, "off"), (1.0, "on")):
+        tries = ((first, 1.0, "off"), (first, 1.0, "off"), (first, 10.0, "off"), (first, 100.0, "off"))
+        for method, wider, presolve in (*tries, (other, 1.0, "off"), (other, 100.0, "off"), (first, 1.0, "on")):
+            self.highs.setOptionValue("simplex_strategy", method)
             self._set_tolerance(wider * _FEASIBILITY)
             self.highs.setOptionValue("presolve", presolve)
             # its clock runs on from one solve to the next
@@ -333,10 +334,7 @@ class PricedProgram:
             if deadline.passed:
                 return None
             self.highs.clearSolver()
-        raise SolverFailed(
-            f"HiGHS ended a linear relaxation of {self.n_columns} columns with {ended}. Scale the features to "
-            "comparable ranges, or report this with the data."
-        )
+        return None
 
 
 def _load(program: MipArrays) -> Any:

@@ -155,7 +155,11 @@ class Actionability(Criterion):
             a, b = -np.inf if low is None else float(low), np.inf if high is None else float(high)
             yield Between(f"range of {name} {_interval(a, b)}", schema.index(name), a, b, "range")
         for name, step in self.max_step.items():
-            yield self._step(query, name, float(step))
+            j = schema.index(name)
+            if (
+                isinstance(schema.features[j], Numeric) or query.factual[schema.slice(j)].any()
+            ):  # from no level, no step
+                yield self._step(query, name, float(step))
         for name, levels in self.allow.items():
             mask = self._mask(query, name, levels)
             yield LevelSet(f"{name} only {_names(levels)}", schema.index(name), mask)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +36,12 @@ class _OnFeature(Demand):
         box = Box.of(query.schema, query.factual)
         self.narrow(query, box)
         return box.contains_at(self.feature, U, EDGE)
+
+    def _is_missing(self, query: Query) -> bool:
+        """Whether the factual has no value of this feature."""
+        part = query.factual[query.schema.slice(self.feature)]
+        numeric = isinstance(query.schema.features[self.feature], Numeric)
+        return bool(np.isnan(part[0])) if numeric else not part.any()
 
     def excess_raw(self, query: Query) -> frozenset[int]:
         """Measuring how far a numeric feature leaves its interval needs its raw value."""
@@ -83,30 +89,38 @@ class _OnFeature(Demand):
 
 @dataclass(frozen=True, eq=False)
 class Frozen(_OnFeature):
-    """``x_j = xhat_j``."""
+    """``x_j = xhat_j``; what is missing stays missing, so no value is left for a range or a list of levels to ask for."""
 
     def narrow(self, query: Query, box: Box) -> None:
         """Shrink the box to what the demand leaves."""
-        part = query.factual[query.schema.slice(self.feature)]
-        if isinstance(query.schema.features[self.feature], Numeric):
-            if not np.isnan(part[0]):
-                box.lower[self.feature] = max(box.lower[self.feature], part[0])
-                box.upper[self.feature] = min(box.upper[self.feature], part[0])
-        elif part.any():
-            box.keep_levels(self.feature, part > 0)
+        j, part = self.feature, query.factual[query.schema.slice(self.feature)]
+        if not isinstance(query.schema.features[j], Numeric):
+            box.keep_levels(j, part > 0)
+        elif np.isnan(part[0]):
+            box.lower[j], box.upper[j] = np.nextafter(max(box.lower[j], box.upper[j]), np.inf), box.lower[j]
+        else:
+            box.lower[j], box.upper[j] = max(box.lower[j], part[0]), min(box.upper[j], part[0])
+
+    def excess(self, problem: Problem) -> Affine | None:
+        """How far the feature has moved; from nothing to a value there is no distance."""
+        return None if self._is_missing(problem.query) else super().excess(problem)
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
         """Name the loosening that lets the row through."""
         name = query.schema.names[self.feature]
         change = f"unfreeze {name} (it would become {self._found(query, u)})"
-        return Relaxation(self.text, change, self._amount(query, u))
+        return Relaxation(self.text, change, 1.0 if self._is_missing(query) else self._amount(query, u))
 
 
 @dataclass(frozen=True, eq=False)
 class Direction(_OnFeature):
-    """``x_j >= xhat_j`` (sign 1) or ``x_j <= xhat_j`` (sign -1); levels in their order."""
+    """``x_j >= xhat_j`` (sign 1) or ``x_j <= xhat_j`` (sign -1); levels in their order. From nothing, every way is open."""
 
     sign: int
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows go the right way."""
+        return np.ones(len(U), dtype=np.bool_) if self._is_missing(query) else super().holds(query, U)
 
     def narrow(self, query: Query, box: Box) -> None:
         """Shrink the box to what the demand leaves."""
@@ -137,6 +151,16 @@ class Between(_OnFeature):
     high: float
     kind: str
 
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows lie within; a step from nothing has no size."""
+        free = self.kind == "max_step" and self._is_missing(query)
+        return np.ones(len(U), dtype=np.bool_) if free else super().holds(query, U)
+
+    def loosest(self, query: Query) -> Demand | None:
+        """Return the range that is open on both sides, where the factual has no value: some value must be there."""
+        open_ = replace(self, low=-np.inf, high=np.inf)
+        return open_ if self.kind == "range" and self._is_missing(query) else None
+
     def narrow(self, query: Query, box: Box) -> None:
         """Shrink the box to what the demand leaves."""
         del query
@@ -161,7 +185,8 @@ class Between(_OnFeature):
 
 
 def _end(value: float) -> str:
-    return number(value) if np.isfinite(value) else "None"
+    """Print an end of a range to the last digit: what is read off a way out must be a way out."""
+    return repr(float(value)).removesuffix(".0") if np.isfinite(value) else "None"
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +194,10 @@ class LevelSet(_OnFeature):
     """The level of a categorical feature lies in a set."""
 
     levels: npt.NDArray[np.bool_]
+
+    def loosest(self, query: Query) -> Demand | None:
+        """Return the demand for any level, where the factual has none."""
+        return replace(self, levels=np.ones_like(self.levels)) if self._is_missing(query) else None
 
     def narrow(self, query: Query, box: Box) -> None:
         """Shrink the box to what the demand leaves."""

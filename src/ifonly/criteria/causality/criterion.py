@@ -36,7 +36,8 @@ class Causality(Criterion):
         ``x_i = xhat_i + c_i(p) - c_i(phat)``.
 
     A whole-numbered feature, or one with a fixed precision, lies within half a step of the right-hand side. Parents may
-    have parents themselves. An answer obeys the equation to 1e-6 by the word of the user's own fitted model.
+    have parents themselves. An answer obeys the equation to a millionth of the feature's range (on a grid: of its step,
+    beyond half a step), by the word of the user's own fitted model.
 
     Parameters
     ----------

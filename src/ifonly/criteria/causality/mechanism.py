@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Follows", "Mechanism", "is_settled"]
 
-_TOLERANCE = 1e-6  # within which the equation holds, in the feature's own unit
-_DUST = 1e-9  # of the value: a consequence smaller than this is rounding, not a change
+_TOLERANCE = 1e-6  # of the feature's unit, within which the equation holds
+_DUST = 1e-9  # of the feature's unit: a consequence smaller than this is rounding, not a change
+_ROUNDING = 1e-15  # of the value, by which a sum of this size may be off
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,8 @@ class Follows(Demand):
         ``c_i(phat)`` by the form and by the user's own model; each is subtracted from its own kind.
     step
         The spacing of the feature's grid, 0 for a continuous feature.
+    unit
+        What is small for the feature is small beside this: the step of its grid, or its range in the data.
     followers
         For one of several equations: all features that follow from others, so that it proposes points for all.
     """
@@ -82,6 +85,7 @@ class Follows(Demand):
     at: float
     said: float
     step: float
+    unit: float = 1.0
     followers: frozenset[int] = frozenset()
 
     @classmethod
@@ -99,7 +103,12 @@ class Follows(Demand):
             float(mechanism.form(row)[0, 0]),
             float(mechanism(row)[0]),
             feature.step or 0.0,
+            feature.step or float(query.training.range[i]) or 1.0,
         )
+
+    @property
+    def _dust(self) -> float:
+        return max(_DUST * self.unit, _ROUNDING * max(abs(self.hat), abs(self.at)))
 
     # -- the optimiser's side -----------------------------------------------------------------------------------
     def narrow(self, query: Query, box: Box) -> None:
@@ -110,7 +119,7 @@ class Follows(Demand):
             return
         (low,), (high,) = score_bounds(form, box)
         middle = self.hat - self.at
-        room = 0.5 * self.step + _TOLERANCE * max(1.0, abs(self.hat))
+        room = 0.5 * self.step + max(_TOLERANCE * self.unit, self._dust)
         box.narrow(i, middle + low - room, middle + high + room)
 
     def tighten(self, query: Query, box: Box) -> None:
@@ -174,11 +183,11 @@ class Follows(Demand):
         return np.asarray(self.error(query, U, by_model=True) <= self._tolerance(query.schema, U))
 
     def _tolerance(self, schema: Schema, U: FloatArray) -> FloatArray:
-        """Return 1e-6, or what the feature's column can hold where that is coarser (float32)."""
+        """Return a millionth of the feature's unit, or what its column can hold where that is coarser (float32)."""
         x, dtype = U[:, schema.starts[self.mechanism.feature]], schema.features[self.mechanism.feature].dtype
         kind = np.dtype(getattr(dtype, "numpy_dtype", dtype))
         grain = float(np.finfo(kind).eps) if kind.kind == "f" else 0.0
-        return np.maximum(_TOLERANCE, 4.0 * grain * np.abs(x))
+        return np.maximum(max(_TOLERANCE * self.unit, self._dust), 4.0 * grain * np.abs(x))
 
     def settle(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return the rows with the feature computed anew from its parents, in the dtype of its column."""
@@ -186,10 +195,10 @@ class Follows(Demand):
         feature = query.schema.features[self.mechanism.feature]
         assert isinstance(feature, Numeric)
         x, target, out = U[:, start], self.target(query, U, by_model=by_model), U.copy()
-        target = np.where(np.abs(target - self.hat) <= _DUST * max(1.0, abs(self.hat)), self.hat, target)
+        target = np.where(np.abs(target - self.hat) <= self._dust, self.hat, target)
         if self.step:
             # Half a step off, two values of the grid are right: the one that is there stays.
-            kept = np.abs(x - target) <= 0.5 * self.step + _DUST
+            kept = np.abs(x - target) <= 0.5 * self.step + self._dust
             target = np.where(kept, x, [feature.snap(float(t)) for t in target])
         out[:, start] = target
         return query.schema.stored(out)

@@ -50,7 +50,8 @@ class Diversity(Criterion):
         For ``"iterate"``: the least distance, in the l1 metric with the scales and weights of the query's `Proximity`.
     nested
         For ``"features"``: let an answer change all that an earlier one changes, and more; then only equal sets are
-        excluded.
+        excluded. A continuous number that an earlier answer leaves alone counts as changed from a ten-thousandth of its
+        range in the training data on: there is no least move.
 
     Notes
     -----

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
 
 _LEAST_MOVE = 1e-4  # of the training range: less than that is not another answer
+_STORED = 0.999  # of that move, which storing it may leave
 _DUST = 1e-9  # of a sum of whole steps
 
 
@@ -58,7 +59,8 @@ class OtherFeatures(Distinct):
     """The set of changed features must not be this one: ``sum_{j in S} (1 - z_j) + sum_{j not in S} z_j >= 1``.
 
     The sums go over the features that are looked at. A number counts as changed by its raw value, also where no threshold
-    of the model notices.
+    of the model notices; without a grid it must move by `_LEAST_MOVE` of its training range to be a change that the other
+    answer does not make, because a least move other than 0 does not exist there.
     """
 
     changed: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
@@ -83,12 +85,17 @@ class OtherFeatures(Distinct):
             return Affine(constant=float(self.changed[j]))
         if self.changed[j]:
             return 1.0 - problem.x.changed(j)
-        return problem.x.surely_changed(j, _LEAST_MOVE * max(float(problem.query.training.range[j]), 1e-12))
+        return problem.x.surely_changed(j, _least_move(problem.query, j))
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows change another set."""
         among = sorted(self.among)
-        return np.asarray((query.counted(U)[:, among] != self.changed[among]).any(axis=1))
+        differs = query.counted(U) != self.changed
+        for j in self._numbers(query):
+            feature, at = query.schema.features[j], query.schema.starts[j]
+            if feature.step is None and not self.changed[j]:  # type: ignore[union-attr]
+                differs[:, j] &= np.abs(U[:, at] - query.factual[at]) >= _STORED * _least_move(query, j)
+        return np.asarray(differs[:, among].any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +204,10 @@ class Apart(Distinct):
     @property
     def _enough(self) -> float:
         return self.least - _DUST * max(1.0, self.least)
+
+
+def _least_move(query: Query, j: int) -> float:
+    return _LEAST_MOVE * max(float(query.training.range[j]), 1e-12)
 
 
 def _names(query: Query, changed: npt.NDArray[np.bool_]) -> str:

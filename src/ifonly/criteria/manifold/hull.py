@@ -1,8 +1,9 @@
 """Convex hulls of many rows: how far a point is from one, its cheapest point in a box, and how far it extends.
 
 All by linear programs over ``{sum_i lambda_i p_i : lambda >= 0, sum lambda = 1}`` in which only a few of the rows ``p_i``
-ever appear (see `ifonly.solvers.priced_lp`); Euclidean distances by Wolfe's algorithm. Units are scaled: a coordinate is
-divided by its scale, so a hull is enlarged by the same amount in every direction.
+ever appear (see `ifonly.solvers.priced_lp`); Euclidean distances by Wolfe's algorithm. Units are scaled: a coordinate counts
+from an origin near the rows and is divided by its scale, so a hull is enlarged by the same amount in every direction, and
+years or account numbers leave as many digits for their differences as any other column.
 """
 
 from __future__ import annotations
@@ -56,20 +57,27 @@ class Hull:
     Attributes
     ----------
     points
-        The rows, one coordinate per entry, divided by `scale`.
+        The rows, one coordinate per entry, counted from `origin` and divided by `scale`.
     entries
         The places of the coordinates in the canonical vector.
     scale
         The unit of each coordinate.
+    origin
+        Where each coordinate is 0, in raw units.
     """
 
     points: FloatArray
     entries: IntArray
     scale: FloatArray
+    origin: FloatArray | float = 0.0
 
     def scaled(self, U: FloatArray) -> FloatArray:
         """Return canonical rows in the hull's coordinates."""
-        return np.asarray(U[..., self.entries] / self.scale)
+        return np.asarray((U[..., self.entries] - self.origin) / self.scale)
+
+    def raw(self, x: FloatArray) -> FloatArray:
+        """Return scaled coordinates in raw units."""
+        return np.asarray(x * self.scale + self.origin)
 
     @cached_property
     def ends(self) -> list[int]:
@@ -118,6 +126,8 @@ class Meter:
         self._program.set_bounds(np.arange(len(ends), dtype=np.int32), np.zeros(len(ends)), ends)
         found = self._program.solve(cutoff + _BEYOND)
         # A point of the hull shows how near it is; without one, the bound says how far it must be.
+        if found.stopped:
+            return np.inf  # no point of the hull was found near it, so it does not count as near
         reached = found.bound if found.values is None else float(self._program.cost @ found.values)
         return max(reached, 0.0)
 
@@ -190,8 +200,9 @@ class Slice:
     """The part of an enlarged hull within a box, and a lower bound of the cost on it.
 
     The bound is the convex envelope of the cost on the box: a price counts in proportion to the move, a square by a few
-    tangents, so the linear program never promises more than the true cost. Once the deadline has passed, bounds are
-    those that were proven until then (or none), and points are not found any more.
+    tangents, so the linear program never promises more than the true cost. The program counts costs in a unit of its own, in
+    which the largest is near 1: a square of a column of 1e12 is beyond what the solver takes for infinite. Once the deadline
+    has passed, bounds are those that were proven until then (or none), and points are not found any more.
     """
 
     def __init__(
@@ -208,6 +219,7 @@ class Slice:
         self.costing, self.deadline = costing, deadline
         self.direction = np.zeros(len(lower)) if lean is None else lean
         self.lower, self.upper = lower, upper
+        self._unit = self._cost_unit()
         mip, m = Mip(), len(lower)
         self._x = mip.columns(m, lower, upper).astype(np.int32)
         beyond = ball.around(mip, m)
@@ -230,10 +242,20 @@ class Slice:
         self._own_cost = program.cost
         self.program = PricedProgram(program, [self.block])
 
+    def _reach(self, i: int) -> float:
+        hat = float(self.costing.factual[i])
+        return max(float(self.upper[i]) - hat, hat - float(self.lower[i]), 0.0)
+
+    def _cost_unit(self) -> float:
+        """Return the power of two that the costs are multiplied by."""
+        c, reach = self.costing, np.array([self._reach(i) for i in range(len(self.lower))])
+        largest = float((c.linear * reach + c.square * reach**2 + c.price).max(initial=0.0))
+        return 2.0 ** -float(np.frexp(largest)[1]) if 0.0 < largest < np.inf else 1.0
+
     def _cost(self, mip: Mip, i: int) -> Affine:
-        """Add the envelope of the cost of one coordinate."""
+        """Add the envelope of the cost of one coordinate, in the program's unit."""
         c, x, hat = self.costing, Affine.of(int(self._x[i])), float(self.costing.factual[i])
-        reach = max(float(self.upper[i]) - hat, hat - float(self.lower[i]), 0.0)
+        reach = self._reach(i)
         if reach == 0.0 or not (c.linear[i] or c.square[i] or c.price[i]):
             return Affine()
         moves = mip.columns(2, 0.0, [max(float(self.upper[i]) - hat, 0.0), max(hat - float(self.lower[i]), 0.0)])
@@ -246,12 +268,12 @@ class Slice:
             for at in reach * _TANGENTS:
                 mip.row(top - moved * float(2.0 * at), lower=float(-at * at))
             cost = cost + top * float(c.square[i])
-        return cost
+        return cost * self._unit
 
     def reweigh(self, rates: FloatArray) -> None:
         """Charge other rates for the moves, for a search that is not after the bound."""
         for i, moves in self._moves.items():
-            self.program.set_costs(moves.astype(np.int32), np.full(2, rates[i]))
+            self.program.set_costs(moves.astype(np.int32), np.full(2, rates[i] * self._unit))
 
     @property
     def used(self) -> list[int]:
@@ -280,14 +302,14 @@ class Slice:
     ) -> tuple[float, FloatArray | None]:
         """Return a bound of the cost within bounds, and the point that attains it unless it passes the cut-off."""
         self.program.set_bounds(self._x, self.lower if lower is None else lower, self.upper if upper is None else upper)
-        found = self.program.solve(cutoff, self.deadline)
-        return found.bound, None if found.values is None else found.values[self._x]
+        found = self.program.solve(cutoff * self._unit, self.deadline)
+        return found.bound / self._unit, None if found.values is None else found.values[self._x]
 
     def extent(self, budget: float) -> tuple[FloatArray, FloatArray]:
         """Return the least and greatest value of each coordinate among the points that cost at most `budget`."""
         lower, upper = self.lower.copy(), self.upper.copy()
         self.program.set_bounds(self._x, lower, upper)
-        self.program.set_row(self._budget_row, -np.inf, budget)
+        self.program.set_row(self._budget_row, -np.inf, budget * self._unit)
         self.program.set_costs(self._every, np.zeros(len(self._every)))
         seen_low, seen_high = np.full(len(lower), np.inf), np.full(len(lower), -np.inf)
         for i in np.flatnonzero(upper > lower):

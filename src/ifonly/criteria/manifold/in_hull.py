@@ -174,8 +174,9 @@ class InHull(Demand):
                 return box
             lower, upper = part.extent(left)
             self.useful[:] = part.used
+            low, high = self.hull.raw(lower), self.hull.raw(upper)
             for i, j in pairs:
-                box.narrow(j, float(lower[i] * self.hull.scale[i]), float(upper[i] * self.hull.scale[i]))
+                box.narrow(j, float(low[i]), float(high[i]))
             shrunk = float((upper - lower).sum()) < _WORTH * float((part.upper - part.lower).sum())
             if box.empty() is not None or not shrunk or not statement.costs().price.any():
                 break
@@ -254,10 +255,11 @@ def _coordinates(problem: Problem, hull: Hull) -> list[Affine]:
     """Return the coordinates of the answer as expressions, in scaled units."""
     schema, out = problem.query.schema, []
     starts = np.array(schema.starts)
-    for entry, scale in zip(hull.entries, hull.scale, strict=True):
+    origins = np.broadcast_to(hull.origin, hull.scale.shape)
+    for entry, scale, origin in zip(hull.entries, hull.scale, origins, strict=True):
         j = int(np.searchsorted(starts, entry, side="right")) - 1
         if isinstance(schema.features[j], Numeric):
-            out.append(problem.x.raw(j) * float(1.0 / scale))
+            out.append((problem.x.raw(j) - float(origin)) * float(1.0 / scale))
         else:
             level = np.zeros(schema.features[j].width)
             level[int(entry) - schema.starts[j]] = 1.0

@@ -148,7 +148,7 @@ class Seeker:
     # -- from coordinates to rows and back ----------------------------------------------------------------------
     def _canonical(self, x: FloatArray) -> FloatArray:
         """Return the canonical row of a point: its numbers on their grids and in the box, its levels by the box."""
-        schema, u = self.query.schema, self.query.factual.copy()
+        schema, u, raw = self.query.schema, self.query.factual.copy(), self.hull.raw(x)
         for j in range(len(schema)):
             if not isinstance(schema.features[j], Numeric) and not self.box.missing[j]:
                 allowed = self.box.allowed[schema.slice(j)]
@@ -157,7 +157,7 @@ class Seeker:
         for i, j in zip(self.at, self.features, strict=True):
             feature = schema.features[j]
             assert isinstance(feature, Numeric)
-            value = feature.snap(float(x[i] * self.hull.scale[i]))
+            value = feature.snap(float(raw[i]))
             u[schema.starts[j]] = np.clip(value, self.box.lower[j], self.box.upper[j])
         return u
 
@@ -243,19 +243,20 @@ class Seeker:
         at = np.flatnonzero(np.isin(leaves.node, leaf))
         low, high = leaves.low[at].max(axis=0), leaves.high[at].min(axis=0)
         lower, upper = self.lower.copy(), self.upper.copy()
+        origin = np.broadcast_to(self.hull.origin, self.hull.scale.shape)
         for i, j in zip(self.at, self.features, strict=True):
             cuts = form.cuts().get(j, np.empty(0))
             if 0 <= low[j] < len(cuts):
-                lower[i] = max(lower[i], np.nextafter(cuts[low[j]], np.inf) / self.hull.scale[i])
+                lower[i] = max(lower[i], (np.nextafter(cuts[low[j]], np.inf) - origin[i]) / self.hull.scale[i])
             if high[j] < len(cuts):
-                upper[i] = min(upper[i], cuts[high[j]] / self.hull.scale[i])
+                upper[i] = min(upper[i], (cuts[high[j]] - origin[i]) / self.hull.scale[i])
         return lower, upper
 
     def _raw(self, x: FloatArray) -> FloatArray:
         """Return a point as a canonical row that need not be on any grid."""
-        u = self._canonical(x)
+        u, raw = self._canonical(x), self.hull.raw(x)
         for i, j in zip(self.at, self.features, strict=True):
-            u[self.query.schema.starts[j]] = x[i] * self.hull.scale[i]
+            u[self.query.schema.starts[j]] = raw[i]
         return u
 
     def _on_grid(self, lower: FloatArray, upper: FloatArray) -> FloatArray | None:

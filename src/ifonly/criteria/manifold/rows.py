@@ -61,6 +61,7 @@ class Shape:
     cluster: IntArray
     features: tuple[int, ...]
     units: FloatArray
+    origin: FloatArray
 
     @classmethod
     def of(cls, query: Query, cloud: Cloud) -> Shape:
@@ -68,15 +69,17 @@ class Shape:
         schema = query.schema
         present = ~_absent(schema, query.factual[None, :])[0]
         complete = ~(_absent(schema, cloud.U)[:, present]).any(axis=1)
-        units = np.ones(schema.width)
+        units, origin = np.ones(schema.width), np.zeros(schema.width)
         for j, spread in enumerate(query.training.range):
-            if isinstance(schema.features[j], Numeric) and spread > 0:
-                units[schema.starts[j]] = spread
+            feature, at = schema.features[j], schema.starts[j]
+            if isinstance(feature, Numeric):
+                units[at] = spread if spread > 0 else 1.0
+                origin[at] = feature.snap(float(query.factual[at])) if present[j] else 0.0
         features = tuple(int(j) for j in np.flatnonzero(present))
         if complete.all():
-            return cls(schema, cloud.U, cloud.cluster, features, units)
+            return cls(schema, cloud.U, cloud.cluster, features, units, origin)
         _, cluster = np.unique(cloud.cluster[complete], return_inverse=True)
-        return cls(schema, cloud.U[complete], cluster, features, units)
+        return cls(schema, cloud.U[complete], cluster, features, units, origin)
 
     @cached_property
     def numeric(self) -> tuple[int, ...]:
@@ -93,7 +96,8 @@ class Shape:
         features = self.numeric if numbers_only else self.features
         entries = [e for j in features for e in range(*self.schema.slice(j).indices(self.schema.width))]
         at = np.array(entries, dtype=np.int64)
-        return Hull(np.ascontiguousarray(self.U[rows][:, at] / self.units[at]), at, self.units[at])
+        unit, origin = self.units[at], self.origin[at]
+        return Hull(np.ascontiguousarray((self.U[rows][:, at] - origin) / unit), at, unit, origin)
 
     @cached_property
     def hulls(self) -> tuple[Hull, ...]:

@@ -26,7 +26,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
 from ifonly.models.forms.leaf_rows import add_rows, cumulative
 from ifonly.models.forms.leaves import Leaves
-from ifonly.models.forms.units import common_unit
+from ifonly.models.forms.units import add_exactly, common_unit
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.program.mip import Affine, Mip
@@ -205,9 +205,19 @@ class Trees:
 
     @cached_property
     def spacing(self) -> float:
-        """The unit of which all leaf values are whole multiples, if there is one: no two scores are nearer; else 0."""
+        """The unit of which all leaf values are whole multiples; else 0. On paper, no two scores are nearer."""
         values = self.nodes.value[self.nodes.feature < 0]
         return common_unit(np.append(values.ravel(), self.base))
+
+    @cached_property
+    def adds_exactly(self) -> bool:
+        """Whether no sum of leaves is rounded by the framework, so that a tie on paper is a tie to it."""
+        add = self.addition or Addition(self.nodes.value, self.base)
+        if self.n_trees == 1 and not add.base.any():
+            return True
+        largest = np.maximum.reduceat(np.abs(add.value[self.leaves.node]), self.leaves.first, axis=0).sum(axis=0)
+        values = np.append(add.value[self.nodes.feature < 0].ravel(), add.base)
+        return add_exactly(values, float((largest + np.abs(add.base)).max()), add.dtype)
 
     @cached_property
     def resolution(self) -> float:

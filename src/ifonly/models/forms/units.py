@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
 
-__all__ = ["common_unit"]
+__all__ = ["add_exactly", "common_unit"]
 
 # Where it is looked for: parts of the least value, how many units a value may have, and how near to whole they must be.
 _MOST_PARTS, _MOST_COUNTS, _WHOLE = 24, 1e6, 1e-10
@@ -31,3 +32,20 @@ def common_unit(values: FloatArray) -> float:
         if counts[-1] < _MOST_COUNTS and bool((np.abs(counts - np.round(counts)) <= _WHOLE * counts).all()):
             return float(sizes[0] / parts)
     return 0.0
+
+
+def add_exactly(values: FloatArray, largest: float, dtype: npt.DTypeLike) -> bool:
+    """Say whether sums of these numbers, up to a largest one, are exact in floats of a dtype, in whatever order.
+
+    They are if all are whole multiples of a power of two that is among the digits of the largest sum.
+
+    Examples
+    --------
+    >>> add_exactly(np.array([0.5, 0.75]), 100.0, np.float32), add_exactly(np.array([0.1, 0.2]), 1.0, np.float64)
+    (True, False)
+    """
+    if not np.array_equal(values.astype(dtype), values):
+        return False
+    _, exponent = np.frexp(largest)
+    digits = np.ldexp(values, np.finfo(np.dtype(dtype)).nmant - int(exponent))
+    return bool((digits == np.rint(digits)).all())

@@ -77,7 +77,9 @@ class Votes:
 
     @cached_property
     def _resolution(self) -> float:
-        """The least difference from a tie that there can be, 0 if it is not known."""
+        """The least difference from a tie that there can be, 0 if it is not known or lost in rounding."""
+        if not getattr(self.read.form, "adds_exactly", False):
+            return 0.0
         return float(getattr(self._gaps(), "resolution", 0.0))
 
     def _pairs(self) -> list[tuple[int, int]]:

@@ -62,6 +62,8 @@ def pull_back(source: Source, column: int, thresholds: FloatArray, below: Below)
         The framework's own comparison, e.g. ``float32(z) <= threshold``; must hold below some z and fail above.
     """
     c = source.columns[column]
+    if not len(thresholds):
+        return []  # no transformer takes an empty table
     if not c.features:
         return _fixed(source, column, thresholds, below)
     cells = None if c.monotone else source.cells(column)
