@@ -19,6 +19,7 @@ SOURCE = TESTS.parent / "src" / "ifonly"
 # needs no line here.
 LAYERS = {
     "arrays": 0,
+    "_moved": 0,
     "deadline": 0,
     "errors": 0,
     "events": 0,

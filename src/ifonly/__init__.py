@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 
+from ifonly import _moved
 from ifonly.criteria.actionability.criterion import Actionability, Implies, LinearRow
 from ifonly.criteria.causality.criterion import Causality, Cause
 from ifonly.criteria.diversity.criterion import Diversity
@@ -80,4 +81,5 @@ __all__ = [
     "__version__",
 ]
 
+_moved.install()
 logging.getLogger("ifonly").addHandler(logging.NullHandler())

@@ -47,7 +47,7 @@ def refuse_booster(booster: Any, source: Source) -> Read:
     """A bare CatBoost predicts raw scores, whatever it was trained for."""
     raise UnsupportedModel(
         f"{source.where}a bare {type(booster).__name__} predicts raw scores. Wrap it: "
-        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.adapters.boosters."
+        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.adapters."
     )
 
 
