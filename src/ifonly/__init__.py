@@ -1,4 +1,4 @@
-"""What would have had to be different for a model to decide otherwise, and the proof of it.
+"""Counterfactual explanations by exact optimisation: the least change for which a model decides otherwise, and its proof.
 
 >>> from ifonly import Explainer, Target
 >>> Target("good", probability=0.7).probability

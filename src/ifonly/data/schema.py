@@ -40,7 +40,7 @@ _MOST_NAMES = 5  # of columns in one message
 
 @dataclass(frozen=True)
 class Schema:
-    """What each column means; encodes rows into the canonical vector and decodes them without loss.
+    """Features of a table, one per column; encodes rows into the canonical vector and decodes them without loss.
 
     Examples
     --------

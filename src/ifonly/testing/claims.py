@@ -1,4 +1,4 @@
-"""How a check complains: an `AssertionError` with a sentence on what differs."""
+"""Complaint of a check: an `AssertionError` with a sentence on what differs."""
 
 from __future__ import annotations
 

@@ -93,8 +93,10 @@ def _pinned(statement: Statement, u: FloatArray) -> Problem:
     for j in range(len(schema)):
         part = u[schema.slice(j)]
         if j in numeric:
+            # x_j = u_j, up to rounding
             problem.mip.row(problem.x.raw(j), float(part[0]) - 1e-9, float(part[0]) + 1e-9)
         else:
+            # the level of u
             problem.mip.row(problem.x.level_in(j, part > 0.5), 1.0, 1.0)
     problem.minimise(statement.costs())
     return problem

@@ -233,11 +233,14 @@ class _Check:
             if box.missing[j]:
                 continue
             if not isinstance(self.schema.features[j], Numeric):
+                # the level of u
                 mip.row(x.level_in(j, part > 0.5), 1.0, 1.0)
                 continue
             if j in form.raw():
+                # the raw value of u
                 mip.row(x.raw(j), float(part[0]), float(part[0]))
             for cut in self._cuts().get(j, ()):
+                # the literal `x_j <= cut` as it is at u
                 mip.row(x.at_most(j, float(cut)), *(2 * [float(part[0] <= cut)]))
         return mip, scores, x
 

@@ -127,7 +127,7 @@ def _exported(booster: Any, source: Source) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Which column of the data each feature of the model is, and the hash of each category."""
+    """Layout of the model's input: the column of the data that each of its features is, and the hash of each category."""
 
     source: Source
     numbers: dict[int, int]
