@@ -37,6 +37,10 @@ if TYPE_CHECKING:
         check_form,
         check_reader,
         check_solver,
+        criterion_checks,
+        form_checks,
+        reader_checks,
+        solver_checks,
     )
 
 __all__ = [
@@ -69,9 +73,13 @@ __all__ = [
     "check_reader",
     "check_solver",
     "column_wise",
+    "criterion_checks",
     "float64_at_most",
+    "form_checks",
     "known_readers",
+    "reader_checks",
     "reads",
+    "solver_checks",
     "transforms",
 ]
 
@@ -85,7 +93,11 @@ _LATE = {
     "check_form": "ifonly.testing",
     "check_reader": "ifonly.testing",
     "check_solver": "ifonly.testing",
+    "criterion_checks": "ifonly.testing",
     "column_wise": "ifonly.models.reading.columnwise",
+    "form_checks": "ifonly.testing",
+    "reader_checks": "ifonly.testing",
+    "solver_checks": "ifonly.testing",
     "float64_at_most": "ifonly.models.reading.assemble",
     "transforms": "ifonly.models.reading.transforms",
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -10,32 +11,49 @@ from ifonly.arrays import FloatArray
 from ifonly.program.mip import Affine, Convex, Mip, MipArrays, Square
 from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.tangents import solve
-from ifonly.testing.claims import TOLERANCE, require
+from ifonly.testing.claims import TOLERANCE, Check, require, run_all
 
-__all__ = ["check_solver"]
+__all__ = ["check_solver", "solver_checks"]
 
 
 def check_solver(backend: Backend) -> None:
-    """Check a solver backend against problems whose answers are known.
+    """Check a solver backend against problems whose answers are known: all of `solver_checks`.
 
     Parameters
     ----------
     backend
         An available backend; capabilities it declares are checked, others are not asked for.
 
+    Raises
+    ------
+    AssertionError
+        With the name of the check that failed, and a sentence on what differs.
+
     Examples
     --------
     >>> from ifonly.solvers import find_solver
     >>> check_solver(find_solver("highs"))
     """
+    run_all(solver_checks(backend), f"{backend.label}, ")
+
+
+def solver_checks(backend: Backend) -> Iterator[Check]:
+    """Yield the checks of a solver backend, each with its name, for a test of its own.
+
+    Examples
+    --------
+    >>> from ifonly.solvers import find_solver
+    >>> names = [name for name, check in solver_checks(find_solver("highs"))]
+    >>> names[:3]
+    ['is there', 'solves a linear program', 'solves an integer program']
+    """
+    for check in (_is_there, *_SOLVER_CHECKS):
+        yield check.__name__.removeprefix("_").replace("_", " "), partial(check, backend)
+
+
+def _is_there(backend: Backend) -> None:
     require(backend.available(), f"{backend.label} is not available here")
     require(backend.version(), f"{backend.label} is available but has no version")
-    for check in _SOLVER_CHECKS:
-        try:
-            check(backend)
-        except AssertionError as error:
-            name = check.__name__.removeprefix("_").replace("_", " ")
-            raise AssertionError(f"{backend.label}, {name}: {error}") from error
 
 
 def _expect(answer: Solution, program: MipArrays, objective: float, values: FloatArray | None = None) -> None:
