@@ -1,4 +1,4 @@
-"""How quick the studio is on German Credit's forest, and how it bears a crowd.
+"""Response times of the studio on German Credit's forest, alone and under a crowd.
 
 ``python -m benchmarks.studio`` starts the demo, drives it in Chromium, and prints medians: the command to its first line, a
 page to its readiness, an edit to its prediction, a click to its answer. ``python -m benchmarks.studio crowd`` lets visitors

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -19,6 +20,7 @@ SOURCE = TESTS.parent / "src" / "ifonly"
 # needs no line here.
 LAYERS = {
     "arrays": 0,
+    "_moved": 0,
     "deadline": 0,
     "errors": 0,
     "events": 0,
@@ -85,6 +87,8 @@ HOMES = {
     "uvicorn": "ifonly.studio.server",
     "xgboost": "ifonly.models.readers.xgboost",
 }
+
+HEADLESS = re.compile(r"(What|How|Who|Where|Why|When|Which)\b")
 
 FILE_LINES = 450
 FUNCTION_LINES = 70
@@ -238,14 +242,63 @@ def leftovers(tree: dict[str, Module]) -> list[str]:
     return complaints
 
 
+def headless_docstrings(tree: dict[str, Module]) -> list[str]:
+    """Docstrings name the thing by the field's noun (docs/glossary.md), not by a question word."""
+    return [
+        f"{module.name}, line {node.body[0].lineno}: {text.splitlines()[0]!r} begins with a question word; begin with a noun"
+        for module in tree.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and HEADLESS.match(text := ast.get_docstring(node) or "")
+    ]
+
+
+def silent_rows(tree: dict[str, Module]) -> list[str]:
+    """Each row that enters a program has its formula, or its reason, in a comment beside or above it."""
+    complaints = []
+    for module in tree.values():
+        lines = module.path.read_text(encoding="utf-8").splitlines()
+        complaints += [
+            f"{module.name}, line {node.lineno}: say in a comment beside or above which row this is"
+            for node in ast.walk(module.tree)
+            if is_row(node)
+            and "#" not in lines[node.lineno - 1]
+            and not (node.lineno > 1 and lines[node.lineno - 2].strip().startswith("#"))
+        ]
+    return complaints
+
+
+def is_row(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether it is a call of `row`, `rows` or `convex` on a program: on a name or an attribute `mip`."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    owner = ast.unparse(node.func.value)
+    return node.func.attr in {"row", "rows", "convex"} and (owner == "mip" or owner.endswith(".mip"))
+
+
 Check = Callable[[dict[str, Module]], list[str]]
-CHECKS: list[Check] = [unknown_modules, back_arrows, cycles, early_frameworks, long_pieces, leftovers]
+CHECKS: list[Check] = [
+    unknown_modules,
+    back_arrows,
+    cycles,
+    early_frameworks,
+    long_pieces,
+    leftovers,
+    headless_docstrings,
+    silent_rows,
+]
 TREE = modules(SOURCE)
+BENCHMARKS = modules(TESTS.parent / "benchmarks")
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_source_has_no(check: Check) -> None:
     complaints = check(TREE)
+    assert not complaints, "\n".join(complaints)
+
+
+def test_benchmarks_have_no_headless_docstrings() -> None:
+    complaints = headless_docstrings(BENCHMARKS)
     assert not complaints, "\n".join(complaints)
 
 
@@ -280,6 +333,8 @@ CLEAN = {
     "result/values.py": "def plot():\n    from ifonly.result.plots import draw\n    import matplotlib",
     "result/plots.py": "import matplotlib.pyplot as plt\nfrom ifonly.result.values import Explanation",
     "cli.py": "import ifonly\nprint(1)",
+    "program/cells.py": "def f(mip, x, schema):\n    # x = 0\n    mip.row(x)\n    x.mip.convex(x)  # why\n    schema.row(x)",
+    "events.py": 'class Event:\n    """Event of a search."""',
     "__init__.py": "from ifonly.result.values import Explanation",
 }
 
@@ -324,6 +379,14 @@ def test_checks_accept_a_clean_tree(check: Check, tmp_path: Path) -> None:
         (long_pieces, "program/mip.py", "class Mip:\n    def solve(self):\n" + "        x = 1\n" * FUNCTION_LINES),
         (leftovers, "program/mip.py", "x = 1  # TODO: more"),
         (leftovers, "program/mip.py", "def show():\n    print(1)"),
+        (headless_docstrings, "events.py", '"""What a listener hears."""'),
+        (headless_docstrings, "events.py", 'class Event:\n    def f(self):\n        """How far."""'),
+        (silent_rows, "program/cells.py", "def f(mip, x):\n    mip.row(x)"),
+        (
+            silent_rows,
+            "program/cells.py",
+            "def f(self, x):\n    # a comment on another line\n    x = 1\n    self.mip.rows(x)",
+        ),
     ],
 )
 def test_checks_complain_about_a_fault(check: Check, name: str, text: str, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ from ifonly import (
 )
 from ifonly.criteria.manifold.hull import Ball, Costing, Hull, Slice
 from ifonly.criteria.robustness.adversary import attack
-from ifonly.criteria.robustness.keeps_lead import Stays
+from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.criteria.robustness.ranges import safe_ranges
 from ifonly.deadline import Deadline
 from ifonly.models.read import Model
@@ -470,7 +470,7 @@ def test_a_range_that_there_is_no_time_for_is_the_answers_own_value(name: str) -
 
 def test_an_attack_without_time_proves_nothing() -> None:
     asked = question(KINDS["a robust forest"], [Robustness(radius=0.03)])
-    ball = next(d for d in asked.statement.demands if isinstance(d, Stays) and d.reach.any())
+    ball = next(d for d in asked.statement.demands if isinstance(d, KeepsLead) and d.reach.any())
     found = attack(ball, asked.query.factual, HIGHS, Limits(), Deadline.after(0.0))
     assert (found.safe, found.point) == (False, None)
 
@@ -497,14 +497,14 @@ def test_blame_without_time_names_a_clash_that_may_not_be_minimal() -> None:
 def test_blame_keeps_the_ways_out_that_were_found_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = clashing()
     ample = explain_infeasibility(asked.statement, HIGHS, Limits(), Deadline.never())
-    loosen, calls = blame._Court.loosen, [0]
+    loosen, calls = blame.ConflictFinder.loosen, [0]
 
     def tiring(self: Any, demand: Any, others: Any) -> Any:
         calls[0] += 1
-        court = self if calls[0] == 1 else replace(self, deadline=Deadline.after(0.0))
-        return loosen(court, demand, others)
+        finder = self if calls[0] == 1 else replace(self, deadline=Deadline.after(0.0))
+        return loosen(finder, demand, others)
 
-    monkeypatch.setattr(blame._Court, "loosen", tiring)
+    monkeypatch.setattr(blame.ConflictFinder, "loosen", tiring)
     monkeypatch.setattr(blame, "_together", lambda *_: None)
     some = explain_infeasibility(asked.statement, HIGHS, Limits(), Deadline.never())
     assert some.conflict == ample.conflict
@@ -589,7 +589,7 @@ def test_the_size_of_a_program_is_told_before_it_is_built(model: str) -> None:
 
 def test_copies_of_a_model_count() -> None:
     plain, robust = (question(KINDS["a robust forest"], some).statement for some in ([], [Robustness(radius=0.03)]))
-    ball = next(d for d in robust.demands if isinstance(d, Stays) and d.reach.any())
+    ball = next(d for d in robust.demands if isinstance(d, KeepsLead) and d.reach.any())
     shift = np.where(ball.reach > 0, ball.reach, 0.0)
     more = replace(robust, demands=tuple(d.stricter(shift) if d is ball else d for d in robust.demands))  # type: ignore[attr-defined]
     one, two = expected_entries(plain, plain.box()), expected_entries(more, more.box())

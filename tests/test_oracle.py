@@ -16,7 +16,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
@@ -36,6 +44,7 @@ from ifonly import (
 
 NORMS = ("l1", "l2", "linf", "mahalanobis")
 PER_NORM = 80
+PER_FAMILY = 16
 ORDER = ["none", "some", "much"]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -93,8 +102,17 @@ class Case:
         effect = sum(rng.normal() * pd.factorize(self.X[c], sort=True)[0].astype(float) for c in self.X) + rng.normal(
             0, 0.3, len(self.X)
         )
-        kind = ["logistic", "svc", "ridge", "multinomial", "ridge classifier"][int(rng.integers(5))]
-        self.kind = kind
+        self.regression = False
+        last, y = self.make_last(effect)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a network need not be a good one
+            self.model = Pipeline([("pre", ColumnTransformer(steps)), ("last", last)]).fit(self.X, y)
+        self.words.append(f"{last} after {scaler}")
+
+    def make_last(self, effect: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Any, Any]:
+        """Return a linear model and its target, made from a noisy effect."""
+        kind = ["logistic", "svc", "ridge", "multinomial", "ridge classifier"][int(self.rng.integers(5))]
+        self.regression = kind == "ridge"
         if kind == "ridge":
             last: Any = Ridge()
             y: Any = effect
@@ -110,14 +128,13 @@ class Case:
                 "ridge classifier": RidgeClassifier,
             }
             last, y = makers[kind](), np.where(effect > np.median(effect), "yes", "no")
-        self.model = Pipeline([("pre", ColumnTransformer(steps)), ("last", last)]).fit(self.X, y)
-        self.words.append(f"{kind} after {scaler}")
+        return last, y
 
     def make_target(self) -> None:
         """Choose an outcome, rare on purpose, and a factual that does not have it."""
         rng = self.rng
         said = self.model.predict(self.grid)
-        if self.kind == "ridge":
+        if self.regression:
             a, b = sorted(float(v) for v in np.quantile(said, rng.uniform(0.05, 0.95, 2)))
             self.target = [Target(at_least=b), Target(at_most=a), Target(at_least=a, at_most=b)][int(rng.integers(3))]
             low = -np.inf if self.target.at_least is None else self.target.at_least
@@ -319,10 +336,49 @@ RULES = (
 )
 
 
+@dataclass
+class Bent(Case):
+    """The same with a model that is not linear: trees or a network."""
+
+    family: str = "forest"
+
+    def make_last(self, effect: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Any, Any]:
+        rng = self.rng
+        self.regression = rng.random() < 0.3
+        three = not self.regression and rng.random() < 0.3
+        bent = effect + 0.7 * np.abs(effect - np.median(effect))  # so that there is something to bend for
+        labels = pd.qcut(
+            pd.Series(bent).rank(method="first"), 3 if three else 2, labels=["low", "mid", "top"][: 2 + three]
+        )
+        seed, depth, trees = int(rng.integers(1000)), int(rng.integers(2, 5)), int(rng.integers(2, 8))
+        if self.family == "network":
+            width = tuple(int(w) for w in rng.integers(2, 5, int(rng.integers(1, 3))))
+            kind: Any = MLPRegressor if self.regression else MLPClassifier
+            last = kind(hidden_layer_sizes=width, max_iter=400, learning_rate_init=0.02, random_state=seed)
+        elif self.family == "boosting":
+            kind = GradientBoostingRegressor if self.regression else GradientBoostingClassifier
+            last = kind(n_estimators=trees, max_depth=min(depth, 3), learning_rate=0.4, random_state=seed)
+        else:
+            kind = RandomForestRegressor if self.regression else RandomForestClassifier
+            last = kind(n_estimators=trees, max_depth=depth, random_state=seed)
+        return last, bent if self.regression else labels.astype(str)
+
+
 @pytest.mark.parametrize("seed", range(PER_NORM))
 @pytest.mark.parametrize("norm", NORMS)
 def test_optimum_is_that_of_enumeration(norm: str, seed: int) -> None:
-    case = Case(np.random.default_rng([NORMS.index(norm), seed]), norm)
+    compare(Case(np.random.default_rng([NORMS.index(norm), seed]), norm), seed)
+
+
+@pytest.mark.parametrize("seed", range(PER_FAMILY))
+@pytest.mark.parametrize("family", ["forest", "boosting", "network"])
+def test_optimum_of_trees_and_networks_is_that_of_enumeration(family: str, seed: int) -> None:
+    rng = np.random.default_rng([len(family), seed])
+    compare(Bent(rng, NORMS[seed % len(NORMS)], family=family), seed)
+
+
+def compare(case: Case, seed: int) -> None:
+    """Ask, and hold the answer against the best row of the grid."""
     best = case.truth()
     solver = "auto" if seed % 2 else "highs"  # squares by whatever is here, and by tangents
     explainer = Explainer(case.model, case.X, schema=case.schema, criteria=case.criteria, solver=solver)

@@ -34,7 +34,7 @@ PATIENCE = 60.0  # seconds for orphans to end
 
 @dataclass
 class Tally:
-    """What was killed, and what came of it."""
+    """Tally of kills and of their outcomes."""
 
     kills: Counter[str] = field(default_factory=Counter)
     batches: int = 0

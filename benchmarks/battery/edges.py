@@ -1,4 +1,4 @@
-"""Where a column is continuous: rows of the grid drawn towards the factual, as far as the model's own word goes."""
+"""Edges of continuous columns: rows of the grid drawn towards the factual, as far as the model's own word goes."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _PATIENCE = 6.0  # times the limit: then the question is stopped, and counts as 
 
 @dataclass
 class Result:
-    """What became of one question."""
+    """Result of one question."""
 
     seed: int
     index: int
@@ -42,7 +42,7 @@ class Result:
 
     @property
     def name(self) -> str:
-        """How to ask it again."""
+        """Name by which it can be asked again: seed and index."""
         return f"{self.seed}:{self.index}"
 
     def record(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from benchmarks.paper.models import Fitted
 from benchmarks.paper.replies import Reply
 from ifonly import Actionability, Diversity, Explainer, Manifold, Proximity, Sparsity
 from ifonly.errors import IfOnlyError, IfOnlyWarning, NoCounterfactual
-from ifonly.question.criterion import Criterion
+from ifonly.extend import Criterion
 
 __all__ = ["APART", "OBJECTIVES", "PRICE", "Ours", "criteria"]
 

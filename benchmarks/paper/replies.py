@@ -1,4 +1,4 @@
-"""What a method answers for one factual, and how a method is asked."""
+"""Reply of a method for one factual, and the interface by which a method is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run leaves: per-instance figures, the two tables, the radar figures, the bars."""
+"""Report of a run: per-instance figures, the two tables, the radar figures, the bars."""
 
 from __future__ import annotations
 

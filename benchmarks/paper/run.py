@@ -39,7 +39,7 @@ _TIMED_OUT = ("killed", "outoftime", "out of time")
 
 @dataclass(frozen=True)
 class Settings:
-    """How much to run.
+    """Settings: the size of a run.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ class Linear:
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What one feature may become, and what that costs."""
+    """Choices of one feature: its possible values and their costs."""
 
     values: FloatArray
     costs: FloatArray

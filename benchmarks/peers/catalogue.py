@@ -1,4 +1,4 @@
-"""Which peers there are, what each can explain, and in which environment it runs."""
+"""Catalogue of peers: the models each can explain, and the environment in which it runs."""
 
 from __future__ import annotations
 

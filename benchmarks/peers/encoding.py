@@ -32,7 +32,7 @@ class Field:
 
     @property
     def span(self) -> float:
-        """What a change is divided by."""
+        """Divisor of a change."""
         return self.high - self.low if self.kind != "category" and self.high > self.low else 1.0
 
 

@@ -30,7 +30,7 @@ def default_cache() -> Path:
 
 @dataclass(frozen=True)
 class Environment:
-    """What a peer needs.
+    """Requirements of a peer.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from benchmarks.peers.encoding import Encoding, FloatArray
 from ifonly.arrays import IntArray
-from ifonly.program.mip import Affine, Mip, MipArrays
+from ifonly.extend import Affine, Mip, MipArrays
 
 __all__ = ["LeafBigM", "Solved"]
 

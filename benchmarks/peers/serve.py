@@ -29,7 +29,7 @@ __all__ = ["Answer", "Peer", "Task", "serve"]
 
 @dataclass(frozen=True)
 class Task:
-    """What a peer is given: the fitted estimator on the matrix, the training rows, and the wanted class."""
+    """Task of a peer: the fitted estimator on the matrix, the training rows, and the wanted class."""
 
     estimator: Any
     X: FloatArray
@@ -42,7 +42,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a peer found: a matrix row, whether it claims the optimum, its bound if it has one, and further rows."""
+    """Answer of a peer: a matrix row, whether it claims the optimum, its bound if it has one, and further rows."""
 
     row: FloatArray | None
     proven: bool = False

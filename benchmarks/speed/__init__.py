@@ -1,1 +1,1 @@
-"""How fast an answer and its proof are, side by side with every peer; run with ``python -m benchmarks.speed``."""
+"""Speed of an answer and its proof, side by side with every peer; run with ``python -m benchmarks.speed``."""

@@ -37,12 +37,12 @@ class Unsupported(Exception):
 
 
 class Disagrees(Exception):
-    """What the peer holds for the model predicts something else than the model."""
+    """Mismatch: the peer's copy of the model predicts something else than the model."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """What a method answered for one row; `frame` is the row as returned, when it comes in raw columns."""
+    """Reply of a method for one row; `frame` is the row as returned, when it comes in raw columns."""
 
     status: str
     seconds: float

@@ -23,7 +23,7 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Record:
-    """What one method did with one row.
+    """Record of one method on one row.
 
     Attributes
     ----------

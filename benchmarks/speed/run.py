@@ -24,7 +24,7 @@ _LEAST = 3
 
 @dataclass(frozen=True)
 class Settings:
-    """How much to run.
+    """Settings: the size of a run.
 
     Attributes
     ----------

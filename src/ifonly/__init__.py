@@ -1,4 +1,4 @@
-"""What would have had to be different for a model to decide otherwise, and the proof of it.
+"""Counterfactual explanations by exact optimisation: the least change for which a model decides otherwise, and its proof.
 
 >>> from ifonly import Explainer, Target
 >>> Target("good", probability=0.7).probability
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 
+from ifonly import _moved
 from ifonly.criteria.actionability.criterion import Actionability, Implies, LinearRow
 from ifonly.criteria.causality.criterion import Causality, Cause
 from ifonly.criteria.diversity.criterion import Diversity
@@ -82,6 +83,7 @@ __all__ = [
     "verify",
 ]
 
+_moved.install()
 logging.getLogger("ifonly").addHandler(logging.NullHandler())
 
 

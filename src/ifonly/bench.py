@@ -1,4 +1,4 @@
-"""How long an answer takes, phase by phase, on German Credit; and the models that the demo and this share."""
+"""Timing of an answer, phase by phase, on German Credit; and the models that the demo and this share."""
 
 # ruff: noqa: PLC0415 - scikit-learn is loaded with the first model
 

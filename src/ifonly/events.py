@@ -1,4 +1,4 @@
-"""What `on_event` hears while an answer is searched for."""
+"""Events of a search, as `on_event` hears them."""
 
 from __future__ import annotations
 

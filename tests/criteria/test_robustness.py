@@ -21,7 +21,7 @@ from ifonly import (
     Target,
 )
 from ifonly.criteria.robustness.adversary import attack
-from ifonly.criteria.robustness.keeps_lead import Stays, lead
+from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.data.schema import Numeric
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
@@ -151,9 +151,9 @@ def test_a_hundred_thousand_attacks_flip_nothing(family: str, norm: str) -> None
     assert (model.predict(ball(fragile.frame(), X, 0.05, norm, 2_000)) != "yes").any()
 
 
-def question(model: Any, X: pd.DataFrame, row: pd.DataFrame, criterion: Robustness) -> tuple[Any, Stays]:
+def question(model: Any, X: pd.DataFrame, row: pd.DataFrame, criterion: Robustness) -> tuple[Any, KeepsLead]:
     asked = Explainer(model, X)._ask(row, "yes", [criterion])
-    return asked, next(d for d in asked.statement.demands if isinstance(d, Stays))
+    return asked, next(d for d in asked.statement.demands if isinstance(d, KeepsLead))
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])

@@ -22,7 +22,7 @@ from ifonly.models.forms.linear import Linear
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import known_readers, read_estimator
 from ifonly.program.mip import Affine
-from ifonly.testing import check_form, check_reader
+from ifonly.testing import check_form, check_reader, form_checks, reader_checks
 from reading import mixed_frame, outcome
 
 FRAME = mixed_frame(150)
@@ -144,6 +144,64 @@ def test_a_threshold_that_cuts_does_not_name() -> None:
 def test_rows_of_another_width() -> None:
     with pytest.raises(AssertionError, match="rows have 3 entries"):
         check_form(LINEAR, SCHEMA, np.zeros((1, 3)))
+
+
+# -- named checks ------------------------------------------------------------------------------------------------------
+def failing(checks: Any) -> set[str]:
+    """The names of the checks that complain; each is run, whatever the others say."""
+    out = set()
+    for name, check in checks:
+        try:
+            check()
+        except AssertionError:
+            out.add(name)
+    return out
+
+
+def free_score(mip: Any, x: Any) -> list[Affine]:
+    """A program in which the score is not tied to the input."""
+    return [LINEAR.embed(mip, x)[0] + mip.column(-0.5, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("instead", "names"),
+    [
+        ({}, set()),
+        ({"cuts": lambda: {0: np.array([np.inf])}}, {"declarations are valid"}),
+        ({"call": lambda U: LINEAR(U) - LINEAR(U).mean()}, None),
+        ({"embed": free_score}, {"pinned program equals the call", "program bounds the call"}),
+        (
+            {"features": lambda: frozenset({0, 1, 2})},
+            {"features are all that matter", "pinned program equals the call"},
+        ),
+    ],
+    ids=["nothing", "declaration", "dependence", "program", "features"],
+)
+def test_a_fault_is_named(instead: dict[str, Any], names: set[str] | None) -> None:
+    form = Altered(LINEAR, instead)
+    found = failing(form_checks(form, SCHEMA, ROWS))
+    assert found == names if names is not None else "scores are finite and independent" in found
+    first = next((name for name, _ in form_checks(form, SCHEMA, ROWS) if name in found), None)
+    if first is None:
+        check_form(form, SCHEMA, ROWS)
+        return
+    with pytest.raises(AssertionError, match=rf"^{first}: "):
+        check_form(form, SCHEMA, ROWS)
+
+
+def test_the_checks_of_a_reader_go_on_with_those_of_its_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimator = LogisticRegression().fit(NUMBERS / 100.0, OUTCOME)
+    names = [name for name, _ in reader_checks(estimator, NUMBERS / 100.0)]
+    assert [f"form, {name}" for name, _ in form_checks(LINEAR, SCHEMA, ROWS)] == names[6:]
+    broken(monkeypatch, "LogisticRegression", without_intercept)
+    found = failing(reader_checks(estimator, NUMBERS / 100.0, points=200))
+    assert "probabilities are the estimator's" in found
+    assert not any(name.startswith("form") for name in found), "a wrong intercept is wrong on both sides of the form"
+
+
+@pytest.mark.parametrize("check", [pytest.param(c, id=n) for n, c in form_checks(LINEAR, SCHEMA, ROWS)])
+def test_each_check_is_a_test_of_its_own(check: Any) -> None:
+    check()
 
 
 # -- readers -----------------------------------------------------------------------------------------------------------

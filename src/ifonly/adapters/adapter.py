@@ -17,7 +17,7 @@ LINKS = ("Sigmoid", "Softmax")
 
 
 class Adapter(Trained):
-    """What scikit-learn asks of a fitted estimator, and how a frame becomes the one matrix a network receives."""
+    """Base class of network adapters: a fitted estimator that turns a frame into the matrix of a network."""
 
     columns: Sequence[str] | None
     transform: Any

@@ -23,7 +23,7 @@ __all__ = ["BoosterClassifier", "BoosterRegressor", "load"]
 
 
 class _Booster(Trained):
-    """What scikit-learn asks of a fitted estimator."""
+    """Base class of the boosters' adapters: a fitted estimator to scikit-learn."""
 
     booster: Any
     takes_frames: ClassVar[bool] = True

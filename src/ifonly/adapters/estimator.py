@@ -9,7 +9,7 @@ __all__ = ["Trained"]
 
 
 class Trained:
-    """What scikit-learn asks of a fitted estimator; subclasses are dataclasses."""
+    """Base class of fitted estimators, with all that scikit-learn asks of one; subclasses are dataclasses."""
 
     _estimator_type: Literal["classifier", "regressor"]
     _allows_missing: ClassVar[bool] = False

@@ -46,7 +46,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Measured:
-    """What planning learns from one pass over the input."""
+    """Measurements of the input that planning takes in one pass."""
 
     rows: int
     sha256: str

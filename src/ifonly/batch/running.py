@@ -30,7 +30,7 @@ _DEATHS = 2
 
 @dataclass
 class Run:
-    """How a run ended: the shards it did, left to other runners, or had to give up."""
+    """Result of a run: the shards it did, left to other runners, or had to give up."""
 
     done: list[int] = field(default_factory=list)
     busy: list[int] = field(default_factory=list)

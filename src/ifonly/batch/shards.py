@@ -35,7 +35,7 @@ _TAIL = 4096
 
 
 class State(StrEnum):
-    """What a shard's file is."""
+    """State of a shard's file."""
 
     DONE = "done"
     MISSING = "missing"

@@ -55,7 +55,7 @@ class Summary:
 
     @property
     def answered(self) -> int:
-        """How many rows have an answer."""
+        """Number of rows with an answer."""
         return self.changed.total()
 
     def to_dict(self) -> dict[str, Any]:

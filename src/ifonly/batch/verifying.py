@@ -31,7 +31,7 @@ _COST_TOLERANCE = 1e-6
 
 @dataclass
 class Verdict:
-    """What is wrong with a batch, in sentences; nothing, if the list is empty.
+    """Verdict on a batch: its faults in sentences; none, if the list is empty.
 
     Attributes
     ----------

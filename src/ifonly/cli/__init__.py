@@ -121,7 +121,7 @@ def _complain(error: Exception) -> int:
 @debug
 @click.pass_context
 def main(context: click.Context) -> None:
-    """What is the least change that would have given another outcome? Proven, and confirmed by the model.
+    """Find the least change that would have given another outcome. Proven, and confirmed by the model.
 
     Exit codes: 0 found, 3 proven impossible, 4 misuse, 5 out of time, 6 a record does not stand.
     """

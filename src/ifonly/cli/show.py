@@ -1,4 +1,4 @@
-"""What the commands print: plain text for files and pipes, colour and a live status for people."""
+"""Output of the commands: plain text for files and pipes, colour and a live status for people."""
 
 # ruff: noqa: PLC0415 - rich is loaded by the commands that print with it, so that --help stays quick
 

@@ -82,6 +82,7 @@ class _AtMost(Demand):
         return self.most
 
     def apply(self, problem: Problem) -> None:
+        # sum_j z_j <= K
         problem.mip.row(self._count(problem), upper=float(self.most))
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:

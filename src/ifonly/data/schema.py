@@ -41,7 +41,7 @@ _SHOWN = 12  # features that a repr names
 
 @dataclass(frozen=True)
 class Schema:
-    """What each column means; encodes rows into the canonical vector and decodes them without loss.
+    """Features of a table, one per column; encodes rows into the canonical vector and decodes them without loss.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a loader returns, and the recipe that turns a table into it."""
+"""Data set: the value a loader returns, and the recipe that turns a table into it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one feature is: a category when it has `levels`, otherwise a number."""
+    """Recipe of one feature: a category when it has `levels`, otherwise a number."""
 
     label: str
     levels: tuple[str, ...] = ()

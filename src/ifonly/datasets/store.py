@@ -1,4 +1,4 @@
-"""Where the larger data sets live: the user's folder first, their public home once."""
+"""Store of the larger data sets: the user's folder first, their public home once."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Link = Literal["none", "identity", "sigmoid", "softmax", "clip", "normalised", "
 
 @dataclass(frozen=True)
 class Read:
-    """What a reader returns: the form, and how its scores become a prediction.
+    """Result of a reader: the form, and the rule by which its scores become a prediction.
 
     Attributes
     ----------

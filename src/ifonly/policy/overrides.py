@@ -1,4 +1,4 @@
-"""What a policy says, and how what it says of features overrides what the data says."""
+"""Policy: features and criteria of the house, and the way they override those inferred from the data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = (Numeric.kind, Integer.kind, *_LEVELLED)
 
 @dataclass(frozen=True)
 class FeaturePolicy:
-    """What a policy says of one feature; None is left to the data."""
+    """Overrides of one feature; None is left to the data."""
 
     kind: str | None = None
     bounds: tuple[float, float] | None = None
@@ -33,7 +33,7 @@ class FeaturePolicy:
 
 @dataclass(frozen=True)
 class Policy:
-    """What a policy says of features, and the criteria of the house.
+    """Overrides of features, and the criteria of the house.
 
     Examples
     --------

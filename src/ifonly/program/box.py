@@ -17,7 +17,7 @@ _GRID_DUST = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Where each feature may lie. Missing entries of the factual stay missing: their feature is fixed.
+    """Box of the canonical vector: bounds of numbers, allowed levels. Missing entries of the factual stay missing: fixed.
 
     Attributes
     ----------

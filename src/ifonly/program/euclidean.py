@@ -27,7 +27,9 @@ def at_least_length(mip: Mip, columns: IntArray) -> Affine:
     parts = []
     for c in columns:
         size = mip.column(0.0, float(np.abs(mip.column_bounds(np.array([c]))).max()), name="size")
+        # size >= |c|, from above
         mip.row(size - Affine.of(int(c)), lower=0.0)
+        # size >= |c|, from below
         mip.row(size + Affine.of(int(c)), lower=0.0)
         parts.append(size)
     while len(parts) > 1:
@@ -44,8 +46,12 @@ def _plane(mip: Mip, a: Affine, b: Affine) -> Affine:
         turn = np.pi / 2.0 ** (k + 1)
         along, across = xi * np.cos(turn) + eta * np.sin(turn), eta * np.cos(turn) - xi * np.sin(turn)
         xi, eta = mip.column(0.0, most, name="along"), mip.column(0.0, most, name="across")
+        # xi' = cos(t) xi + sin(t) eta
         mip.row(xi - along, 0.0, 0.0)
+        # eta' >= cos(t) eta - sin(t) xi
         mip.row(eta - across, lower=0.0)
+        # eta' >= sin(t) xi - cos(t) eta
         mip.row(eta + across, lower=0.0)
+    # eta <= tan(pi / 2^(k+1)) xi: the vector lies near the axis after the last fold
     mip.row(xi * np.tan(np.pi / 2.0 ** (_FOLDS + 1)) - eta, lower=0.0)
     return xi

@@ -248,6 +248,7 @@ class Mip:
 
     def limit_objective(self, upper: float) -> None:
         """Demand that the affine part of the objective so far is at most `upper`."""
+        # objective <= upper, as far as it is affine
         self.row(Affine.total(self._objective), upper=upper)
 
     def clear_objective(self) -> None:

@@ -121,11 +121,17 @@ class Shifted(Variables):
         y = self.mip.column(low, high, name=f"{name}_shifted")
         free = self.mip.column(integer=True, name=f"{name}_free")
         if s < 0:
+            # y = max(x + s, low): y >= x + s, and equality with one of the two
             self.mip.row(y - x, lower=s)
+            # y <= x + s where free is 1
             self.mip.row(y - x + free * (low - least), upper=s + low - least)
+            # y <= low where free is 0
             self.mip.row(y - free * (most - low), upper=low)
         else:
+            # y = min(x + s, high): y <= x + s, and equality with one of the two
             self.mip.row(y - x, upper=s)
+            # y >= x + s where free is 1
             self.mip.row(y - x - free * (most - high), lower=s - (most - high))
+            # y >= high where free is 0
             self.mip.row(y + free * (high - least), lower=high)
         return y

@@ -84,6 +84,7 @@ class Variables:
                 row = np.concatenate([k, k])
                 column = np.concatenate([b[:-1], b[1:]])
                 value = np.concatenate([np.ones(n - 1), -np.ones(n - 1)])
+                # b[k] <= b[k + 1]: at most a cut is at most the next
                 self.mip.rows(row, column, value, -np.inf, 0.0, n - 1)
             self._literals[j] = b
         return self._literals[j]
@@ -137,7 +138,9 @@ class Variables:
             x = self.mip.column(low, high, name=feature.name)
         cells = self.cells(j)
         if cells.cuts.size:
+            # x >= low end of its cell
             self.mip.row(x - self.cell_table(j, cells.low), lower=0.0)
+            # x <= high end of its cell
             self.mip.row(x - self.cell_table(j, cells.high), upper=0.0)
         return x
 
@@ -159,6 +162,7 @@ class Variables:
                 name = self.schema.features[j].name
                 up = self.mip.column(0.0, high - hat, name=f"{name}_up")
                 down = self.mip.column(0.0, hat - low, name=f"{name}_down")
+                # x - xhat = up - down
                 self.mip.row(x - up + down, hat, hat)
                 d = up + down
             self._deviation[j] = d
@@ -174,6 +178,7 @@ class Variables:
             else:
                 name = self.schema.features[j].name
                 columns = self.mip.columns(positions.size, 0.0, 1.0, integer=True, name=f"{name}_is")
+                # one level
                 self.mip.row(Affine(columns, np.ones(columns.size)), 1.0, 1.0)
             self._levels[j] = (positions, columns)
         return self._levels[j]
@@ -225,9 +230,12 @@ class Variables:
             return 1.0 - self.in_cell(j, home)
         z = self.mip.column(0.0, 1.0, integer=True, name=f"{self.schema.features[j].name}_changed")
         x = self.raw(j)
+        # x <= xhat where z is 0
         self.mip.row(x - z * (high - hat), upper=hat)
+        # x >= xhat where z is 0
         self.mip.row(x - z * (low - hat), lower=hat)
         if self.cells(j).cuts.size:
+            # another cell is a change
             self.mip.row(z + self.in_cell(j, home), lower=1.0)
         return z
 
@@ -247,13 +255,16 @@ class Variables:
         x = self.raw(j)
         if high >= above:  # x >= above if `up`, else x >= low
             up = self.mip.column(integer=True, name=f"{feature.name}_rises")
+            # x >= above where up is 1
             self.mip.row(x - up * (above - low), lower=low)
             sides.append(up)
         if low <= below:  # x <= below if `down`, else x <= high
             down = self.mip.column(integer=True, name=f"{feature.name}_falls")
+            # x <= below where down is 1
             self.mip.row(x + down * (high - below), upper=high)
             sides.append(down)
         if len(sides) == 2:
+            # not both ways
             self.mip.row(sides[0] + sides[1], upper=1.0)
         return Affine.total(sides)
 

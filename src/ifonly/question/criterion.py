@@ -21,7 +21,7 @@ __all__ = ["Criterion"]
 
 @dataclass(frozen=True)
 class Criterion:
-    """What the user writes; subclasses are the public criteria."""
+    """Criterion as the user writes it; subclasses are the public criteria."""
 
     def check(self, query: Query) -> None:
         """Raise `CriterionError` when the criterion is ill-posed for this schema; warn when the factual breaks it."""

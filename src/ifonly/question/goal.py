@@ -50,7 +50,7 @@ class Goal(Demand):
 
     @property
     def read(self) -> Read:
-        """How the model's scores become predictions."""
+        """Rule by which the model's scores become predictions."""
         return self.model.read
 
     # -- the optimiser's side -----------------------------------------------------------------------------------
@@ -132,6 +132,7 @@ class Goal(Demand):
             e = np.exp(d[:-1] - top)
             return np.append(e / (np.exp(-top) + e.sum()), -1.0)
 
+        # log sum_k exp(s_k - s_want) <= -log p + behind
         problem.mip.convex(Convex(inner, function, gradient))
 
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
@@ -214,7 +215,7 @@ class Goal(Demand):
 
     # -- loosening ----------------------------------------------------------------------------------------------
     def excess(self, problem: Problem) -> Affine | None:
-        """How far the scores stay behind, where the demand has a size at all."""
+        """Return the amount by which the scores stay behind, where the demand has a size at all."""
         gaps = self.gaps(problem.outputs, 0.0)
         if self.kind == "class" or not (gaps or self.is_curved()):
             return None
@@ -222,6 +223,7 @@ class Goal(Demand):
         if self.is_curved():
             self._softmax(problem, worst)
         for gap in gaps:
+            # gap >= -behind, for each threshold of the goal
             problem.mip.row(gap + worst, lower=0.0)
         return worst
 

@@ -90,6 +90,7 @@ class Problem:
             self.mip.minimise(d * float(costs.linear[j]))
             cells = x.cells(j)
             if cells.cuts.size:
+                # |x - xhat| >= distance of the cell: implied by integers, tighter in the relaxation
                 self.mip.row(d - x.cell_table(j, np.abs(cells.nearest(hat) - hat)), lower=0.0)
         if costs.price[j]:
             self.mip.minimise(x.changed(j) * float(costs.price[j]))

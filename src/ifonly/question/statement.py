@@ -22,7 +22,7 @@ __all__ = ["Statement"]
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """What is asked, before anything is built: the query, its demands, and the criteria that cost.
+    """Statement of a question before anything is built: the query, its demands, and the criteria that cost.
 
     `form` is the model's form, or a refined one; `margin` is how far the scores must clear their thresholds, `tie` how far
     at least where a tie would be lost.

@@ -1,4 +1,4 @@
-"""What the training data says about each feature: ranges, deviations, covariance; computed once, used by all."""
+"""Statistics of the training data: ranges, deviations, covariance of the features; computed once, used by all."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Training:
 
     @cached_property
     def numeric_columns(self) -> list[int]:
-        """Where the numeric features live in the canonical vector."""
+        """Positions of the numeric features in the canonical vector."""
         return [self.schema.starts[j] for j in self.numeric]
 
     def _per_feature(self, values: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What changes, as lanes: one per changed feature, from where to where, against the training distribution."""
+"""Plots of changes as lanes: one per changed feature, from where to where, against the training distribution."""
 
 from __future__ import annotations
 

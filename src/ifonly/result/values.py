@@ -1,4 +1,4 @@
-"""What comes back: counterfactuals with their certificates, as values; the faces live in their own modules."""
+"""Results: counterfactuals with their certificates, as values; the faces live in their own modules."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Certificate:
 
     @property
     def status(self) -> Status:
-        """What is known, in one word: the values of `Explanation.status`."""
+        """State of the proof in one word: the values of `Explanation.status`."""
         if self.proven:
             return "optimal"
         if not self.gap < 1.0:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ifonly.criteria.robustness.keeps_lead import Stays
+from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.deadline import Deadline
 from ifonly.models.forms.trees import Trees
 from ifonly.program.box import Box
@@ -37,7 +37,7 @@ def expected_entries(statement: Statement, box: Box) -> float:
     """
     total = _entries(statement.form, box)
     for demand in statement.demands:
-        if isinstance(demand, Stays):
+        if isinstance(demand, KeepsLead):
             own = demand.goal is statement.query.goal  # then the first shift, which is none, needs no copy
             copies = len(demand.shifts) - own
             total += copies * _entries(demand.form, box) if copies else 0.0

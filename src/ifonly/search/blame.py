@@ -1,4 +1,4 @@
-"""Why it is impossible: a minimal set of clashing demands, and for each the least loosening that helps.
+"""Blame for infeasibility: a minimal conflict (irreducible infeasible subset of demands), and the least loosening of each.
 
 A deletion filter (Chinneck and Dravnieks 1991): leave out one demand at a time; if the rest is still impossible, it was
 not needed for the contradiction. What remains is minimal: drop any one and the others can be met.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ifonly.criteria.robustness.adversary import Solve, withstand
-from ifonly.criteria.robustness.keeps_lead import Stays, lead
+from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.deadline import Deadline
 from ifonly.errors import Infeasible, Relaxation
 from ifonly.program.box import Box
@@ -38,8 +38,8 @@ _SHARE = 0.5  # of the time left that one search may take
 
 
 @dataclass(frozen=True)
-class _Court:
-    """Answers "are these demands possible together?" by solving without an objective."""
+class ConflictFinder:
+    """Finder of conflicts: decides whether demands are feasible together, by solving without an objective."""
 
     statement: Statement
     backend: Backend
@@ -143,7 +143,7 @@ class _Court:
         """Return the least loosening of one demand that makes all possible, or None if none does."""
         stays = demand.loosest(self.statement.query)
         statement = self._asked(others if stays is None else [*others, stays])
-        if isinstance(demand, Stays) and demand.reach.any() and self.possible(others):
+        if isinstance(demand, KeepsLead) and demand.reach.any() and self.possible(others):
             return self._smaller_ball(demand, others)
         if self.deadline.passed:
             return None
@@ -151,7 +151,7 @@ class _Court:
         found = self._confirmed(statement, search)
         return None if found.u is None else demand.loosened(statement.query, found.u)
 
-    def _smaller_ball(self, demand: Stays, others: Sequence[Demand]) -> Relaxation:
+    def _smaller_ball(self, demand: KeepsLead, others: Sequence[Demand]) -> Relaxation:
         """Return the largest radius that is proven possible, to a few binary digits."""
         least, most = 0.0, 1.0
         for _ in range(_HALVINGS):
@@ -176,28 +176,28 @@ def explain_infeasibility(statement: Statement, backend: Backend, limits: Limits
     """Return the error that names the clash and the ways out of it, as far as they are known at the deadline."""
     demands = [d for d in statement.demands if not isinstance(d, Outside)]
     refused: list[Demand] = [d for d in statement.demands if isinstance(d, Outside)]
-    court = _Court(statement, backend, limits, deadline, refused)
-    conflict, minimal = court.conflict(demands)
+    finder = ConflictFinder(statement, backend, limits, deadline, refused)
+    conflict, minimal = finder.conflict(demands)
     relaxations: list[Relaxation] = []
     for demand in conflict:
         if isinstance(demand, Goal) and demand.kind == "class":
             continue  # wanting something else is no way out
         others = [d for d in demands if d is not demand]
-        way = court.loosen(demand, others)
+        way = finder.loosen(demand, others)
         if way is None and not deadline.passed:
-            way = _together(court, demand, others)
+            way = _together(finder, demand, others)
         if way is not None:
             relaxations.append(way)
     words = [d.text for d in conflict]
     return Infeasible(_message(words, relaxations, minimal), words, relaxations, minimal=minimal)
 
 
-def _together(court: _Court, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
-    """When loosening one demand is not enough, loosen it together with the demands of the next clash."""
+def _together(finder: ConflictFinder, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
+    """Return a loosening of several demands, where one is not enough: together with those of the next conflict."""
     dropped = [demand]
     rest = list(others)
-    while not (possible := court.possible(rest)):
-        clash = [] if possible is None else [d for d in court.conflict(rest)[0] if not isinstance(d, Goal)]
+    while not (possible := finder.possible(rest)):
+        clash = [] if possible is None else [d for d in finder.conflict(rest)[0] if not isinstance(d, Goal)]
         if not clash:
             return None
         dropped.append(clash[-1])

@@ -181,13 +181,13 @@ class _Search:
 
     @property
     def value(self) -> float:
-        """What the best known answer costs (or the cut-off that was given)."""
+        """Cost of the incumbent (or the cut-off that was given)."""
         known = self.incumbents.best
         return self.limits.cutoff if known is None else min(known.cost, self.limits.cutoff)
 
     @property
     def budget(self) -> float:
-        """What a better answer may cost: less than the best known by half the gap that was asked for."""
+        """Cut-off of a better answer: below the incumbent by half the gap that was asked for."""
         if not np.isfinite(self.value):
             return np.inf
         return self.value - closing_gap(self.value, self.limits.gap)

@@ -47,7 +47,7 @@ class _Node:
 
 @dataclass(frozen=True, eq=False)
 class _Best:
-    """Where the best leaves of all trees lie within a part: cells from `begin` to `end`, the levels that each `holds`."""
+    """Best leaf of each tree within a node, as a box: cells from `begin` to `end`, the levels that each `holds`."""
 
     begin: IntArray
     end: IntArray
@@ -55,7 +55,7 @@ class _Best:
 
     @property
     def n_trees(self) -> int:
-        """How many there are."""
+        """Number of trees."""
         return int(self.holds.shape[1])
 
 

@@ -85,7 +85,7 @@ def feature_by_feature(statement: Statement) -> tuple[Goal | None, int]:
 # -- one linear row --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class _Mover:
-    """What one feature can do for the goal, and where its moves lead."""
+    """Knapsack items of one feature: its moves, with their gain for the goal and where they lead."""
 
     j: int
     moves: tuple[Jump, ...] | Slide

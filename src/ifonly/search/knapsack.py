@@ -53,7 +53,7 @@ class Slide(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What each feature does, by position: which of its jumps, or how far it slides; and the bound that is proven.
+    """Solution of the knapsack: the item or slide of each feature, by position, its cost and its lower bound.
 
     `better` are the answers met on the way, each cheaper than the one before. `proven` is False for the best answer at
     the moment when time ran out.
@@ -83,7 +83,7 @@ class _Point(NamedTuple):
 
 @dataclass(frozen=True)
 class _Choice:
-    """What one feature may still do at a node: some jumps, or a slide between `low` and `high`; `must` says that it moves."""
+    """Items of one feature that are left at a node: some jumps, or a slide between `low` and `high`; `must`: it moves."""
 
     jumps: tuple[int, ...] = ()
     low: float = 0.0
@@ -96,7 +96,7 @@ _Entry = tuple[bool, Sequence[_Point]]
 
 
 class _Node(NamedTuple):
-    """What each feature may do, the points that this amounts to, and the price that gave the parent its bound."""
+    """Node: the choices left to each feature, the points that they amount to, and the multiplier of the parent's bound."""
 
     choices: tuple[_Choice, ...]
     table: tuple[_Entry, ...]
@@ -174,7 +174,7 @@ class _Search:
 
     @property
     def budget(self) -> float:
-        """What a node must stay below to be of interest."""
+        """Cut-off: a node whose bound is not below it is pruned."""
         return self.value - closing_gap(self.value, self.gap) if self.value < inf else inf
 
     def run(self) -> Answer | Unfinished | None:

@@ -90,7 +90,7 @@ class Reducer:
 
     @cached_property
     def alone(self) -> Costs:
-        """What a change of one feature alone must cost: the separable part, plus its share of coupled costs."""
+        """Lower bound on the cost of changing one feature alone: the separable part, plus its share of coupled costs."""
         total = self.separable
         for criterion in self.statement.criteria:
             bound = criterion.coupled_bound(self.query)

@@ -61,12 +61,12 @@ class Asked(Protocol):
 
     @property
     def statement(self) -> Statement:
-        """What was asked."""
+        """Statement of the question."""
         ...
 
     @property
     def deadline(self) -> Deadline:
-        """When the whole call must have ended."""
+        """Deadline of the whole call."""
         ...
 
     def one(self, statement: Statement, *, first: bool = True) -> Answer:

@@ -31,7 +31,7 @@ class Capability(Enum):
 
 
 class Status(Enum):
-    """How a solve ended."""
+    """Status of a solve: the way it ended."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -46,7 +46,7 @@ IncumbentHook = Callable[[float, float, FloatArray], None]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long, how exact, and what is already known.
+    """Limits of a solve: time, gap, and the cut-off that is already known.
 
     Attributes
     ----------
@@ -91,17 +91,17 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """What `solver=` calls it."""
+        """Name by which `solver=` finds it."""
         ...
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """Name as people write it."""
         ...
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it takes as it is."""
+        """Capabilities that need no lowering."""
         ...
 
     def available(self) -> bool:

@@ -120,7 +120,7 @@ class _Tree:
 
     @property
     def cutoff(self) -> float:
-        """What a node must stay below to be of interest."""
+        """Cut-off: a node whose bound is not below it is pruned."""
         if not np.isfinite(self.value):
             return np.inf
         return self.value - closing_gap(self.value, self.limits.gap)

@@ -101,7 +101,7 @@ def expanded(program: MipArrays, blocks: Sequence[Block]) -> MipArrays:
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """What a linear relaxation says: no point costs less than `bound`; `values` only if that is below the cut-off.
+    """Solution of a linear relaxation: no point costs less than `bound`; `values` only if that is below the cut-off.
 
     When time ran out, or the solver could not end it in any setting, the bound is the best that was proven until then, and
     there are no values.

@@ -145,7 +145,7 @@ class _Case:
 
     @cached_property
     def law(self) -> Causality:
-        """What follows from what, learned as in the paper: a network, by five-fold cross-validation."""
+        """Causal model learned as in the paper: a network, by five-fold cross-validation."""
         from sklearn.neural_network import MLPRegressor
 
         sizes = ((5,), (10,), (20,))
@@ -153,7 +153,7 @@ class _Case:
         return Causality.learn(self.data.frame, self.graph, models=networks)
 
     def schema(self, *, bounded: bool) -> Schema:
-        """What the columns mean, with the bounds of all data or with none."""
+        """Schema of the columns, with the bounds of all data or with none."""
         frame = self.data.frame
         numbers = [f.name for f in self.data.schema.features if isinstance(f, Numeric)]
         bounds = {} if bounded else dict.fromkeys(numbers, _NO_BOUND)

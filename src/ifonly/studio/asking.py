@@ -40,7 +40,7 @@ async def ask(request: Request) -> HTMLResponse:
 
 
 async def events(request: Request) -> Response:
-    """What becomes of a question, as a stream of fragments; each replaces the one before, so none is missed."""
+    """Stream the progress of a question as fragments; each replaces the one before, so none is missed."""
     job = _job(request)
     if job is None:
         return HTMLResponse("", 404)

@@ -1,4 +1,4 @@
-"""What all pages share: the models, the queue, the bookmarks, the templates; and how a request is read and answered."""
+"""Shared state of all pages: the models, the queue, the bookmarks, the templates; and reading and answering a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a question stands, as fragments of a page: in the queue, searching, answered, impossible, or ended otherwise.
+"""Fragments of a page for the state of a question: in the queue, searching, answered, impossible, or ended otherwise.
 
 The same fragments serve the browser and the notebook.
 """

@@ -1,4 +1,4 @@
-"""What the model itself says around an answer: what each change buys, and how far each number may go.
+"""Insight around an answer, by the model itself: the score that each change buys, and the range of each number.
 
 Both are measured by putting rows to the user's own model, in the worker, after the answer was found.
 """
@@ -40,7 +40,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Insight:
-    """What was measured around one answer.
+    """Measurements around one answer.
 
     Attributes
     ----------

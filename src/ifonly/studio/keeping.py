@@ -1,4 +1,4 @@
-"""What a person takes along: bookmarks, reports, data, and the code and policy that give the same answer again."""
+"""Downloads and bookmarks: reports, data, and the code and policy that give the same answer again."""
 
 from __future__ import annotations
 

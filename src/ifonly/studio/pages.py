@@ -114,7 +114,7 @@ def row_values(desk: Desk, words: Words, state: State) -> dict[str, Any]:
 
 
 def predict(request: Request) -> HTMLResponse:
-    """What the model says of the row as it is being edited."""
+    """Return the model's prediction for the row as it is being edited."""
     desk, given = desk_of(request), fields(request)
     subject = desk.subject(given)
     state = read_state(given, subject)

@@ -28,7 +28,7 @@ _MOST_CONNECTIONS = 500
 
 @dataclass(frozen=True)
 class Address:
-    """Where a studio listens.
+    """Address at which a studio listens.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ _USUAL_SECONDS = 30
 
 @dataclass(frozen=True)
 class Limits:
-    """What this person says of one feature."""
+    """Limits that this person sets on one feature."""
 
     move: Move = ""
     low: float | None = None

@@ -22,7 +22,7 @@ PAGE = 25
 
 @dataclass(frozen=True)
 class Search:
-    """What rows are looked for, and how they are shown."""
+    """Search for rows: text, filters, order and page."""
 
     text: str = ""
     outcome: int | None = None
@@ -45,7 +45,7 @@ class Search:
 
     @property
     def filters(self) -> int:
-        """How many filters are set beyond the search text."""
+        """Number of filters set beyond the search text."""
         return len(self.numbers) + len(self.levels)
 
 

@@ -1,4 +1,4 @@
-"""What the templates show, put together: features as controls, and an answer in plain words."""
+"""Views for the templates: features as controls, and an answer in plain words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the model says of the row now."""
+    """Prediction of the model for the row now."""
 
     outcome: str
     scores: tuple[tuple[str, float], ...]

@@ -1,4 +1,4 @@
-"""What the library says of demands, in the words of the page; and each loosening as the next state to ask with.
+"""Wording of demands, in the language of the page; and each loosening as the next state to ask with.
 
 The library names demands and loosenings in text (`Infeasible.conflict`, `Infeasible.relaxations`). A text is matched with
 the rules that were in force, so that it can be said in the reader's language and acted on. A text that no rule accounts

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,10 +18,10 @@ from ifonly.program.variables import Variables
 from ifonly.solvers.backend import Limits, Solution, Status
 from ifonly.solvers.registry import find_solver
 from ifonly.solvers.tangents import solve
-from ifonly.testing.claims import TOLERANCE, require
+from ifonly.testing.claims import TOLERANCE, Check, require, run_all
 from ifonly.testing.points import random_rows
 
-__all__ = ["check_form"]
+__all__ = ["check_form", "checks_of", "form_checks"]
 
 _LIMITS = Limits(seconds=20.0)
 _NEAR = 0.15  # how far from a row its small box reaches, as a share of each range
@@ -59,7 +62,7 @@ def check_form(
     Raises
     ------
     AssertionError
-        With a sentence on what differs, and where.
+        With the name of the check that failed (see `form_checks`), and a sentence on what differs, and where.
 
     Examples
     --------
@@ -69,22 +72,60 @@ def check_form(
     >>> schema = Schema.infer(X)
     >>> check_form(Linear(schema, np.array([[0.1, 1.0, 0.0]]), np.array([-3.0])), schema, schema.encode(X))
     """
-    U = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-    require(
-        U.shape[1] == schema.width, f"rows have {U.shape[1]} entries, the canonical vector of the schema {schema.width}"
-    )
-    check = _Check(form, schema, samples, tolerance, np.random.default_rng(seed))
-    check.scores(U)
-    check.declarations()
-    for u in U:
-        check.others_change_nothing(u)
-        check.cells_are_flat(u)
-        check.pinned(u)
-        check.extremes(u)
+    checks = form_checks(form, schema, rows, samples=samples, tolerance=tolerance, seed=seed)
+    run_all(checks)
+
+
+def form_checks(
+    form: Form,
+    schema: Schema,
+    rows: npt.ArrayLike,
+    *,
+    samples: int = 200,
+    tolerance: float = TOLERANCE,
+    seed: int = 0,
+) -> Iterator[Check]:
+    """Yield the checks of a form, each with its name, for a test of its own; the parameters are those of `check_form`.
+
+    The checks are independent of each other: each draws its own points.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from ifonly.models.forms.linear import Linear
+    >>> X = pd.DataFrame({"age": [20, 60], "job": ["none", "full"]})
+    >>> schema = Schema.infer(X)
+    >>> form = Linear(schema, np.array([[0.1, 1.0, 0.0]]), np.array([-3.0]))
+    >>> for name, check in form_checks(form, schema, schema.encode(X)):
+    ...     check()
+    ...     print(name)
+    rows fit the schema
+    scores are finite and independent
+    declarations are valid
+    features are all that matter
+    cells are flat
+    pinned program equals the call
+    program bounds the call
+    """
+    return checks_of(lambda: (form, schema, rows), samples=samples, tolerance=tolerance, seed=seed)
+
+
+def checks_of(
+    subject: Callable[[], tuple[Form, Schema, npt.ArrayLike]], *, samples: int, tolerance: float, seed: int
+) -> Iterator[Check]:
+    """Yield the checks of a form that is only there once somebody asks for it."""
+
+    def run(method: Callable[[_Check, FloatArray], None], place: int) -> None:
+        form, schema, rows = subject()
+        U = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+        method(_Check(form, schema, samples, tolerance, np.random.default_rng([seed, place])), U)
+
+    for place, (name, method) in enumerate(_FORM_CHECKS):
+        yield name, partial(run, method, place)
 
 
 class _Check:
-    """The single checks of one form."""
+    """Checks of one form, each on all rows."""
 
     def __init__(self, form: Form, schema: Schema, samples: int, tolerance: float, rng: np.random.Generator) -> None:
         self.form, self.schema, self.samples, self.rng = form, schema, samples, rng
@@ -92,6 +133,11 @@ class _Check:
         self.backend = find_solver("highs")
 
     # -- NumPy's side -------------------------------------------------------------------------------------------
+    def fits(self, U: FloatArray) -> None:
+        """Rows have as many entries as the canonical vector."""
+        width = self.schema.width
+        require(U.shape[1] == width, f"rows have {U.shape[1]} entries, the canonical vector of the schema has {width}")
+
     def scores(self, U: FloatArray) -> None:
         """One finite score per output and row, whatever rows are beside it."""
         found = np.asarray(self.form(U))
@@ -101,7 +147,7 @@ class _Check:
             require(np.isfinite(together).all(), f"the scores {together.tolist()} of {self._row(u)} are not finite")
             self._same(self.form(u[None, :])[0], together, "alone", "among other rows", u)
 
-    def declarations(self) -> None:
+    def declarations(self, U: FloatArray) -> None:  # noqa: ARG002 - of the form alone
         """Features, cuts and raw values name features that there are, and numbers where numbers are meant."""
         n = len(self.schema)
         wrong = [j for j in self.form.features() if not 0 <= j < n]
@@ -233,11 +279,14 @@ class _Check:
             if box.missing[j]:
                 continue
             if not isinstance(self.schema.features[j], Numeric):
+                # the level of u
                 mip.row(x.level_in(j, part > 0.5), 1.0, 1.0)
                 continue
             if j in form.raw():
+                # the raw value of u
                 mip.row(x.raw(j), float(part[0]), float(part[0]))
             for cut in self._cuts().get(j, ()):
+                # the literal `x_j <= cut` as it is at u
                 mip.row(x.at_most(j, float(cut)), *(2 * [float(part[0] <= cut)]))
         return mip, scores, x
 
@@ -279,3 +328,24 @@ class _Check:
 
 def _between(low: float, high: float) -> str:
     return repr(low) if low == high else f"between {low!r} and {high!r}"
+
+
+def _each(method: Callable[[_Check, FloatArray], None]) -> Callable[[_Check, FloatArray], None]:
+    """Return the check of all rows from that of one row."""
+
+    def on_all(check: _Check, U: FloatArray) -> None:
+        for u in U:
+            method(check, u)
+
+    return on_all
+
+
+_FORM_CHECKS: tuple[tuple[str, Callable[[_Check, FloatArray], None]], ...] = (
+    ("rows fit the schema", _Check.fits),
+    ("scores are finite and independent", _Check.scores),
+    ("declarations are valid", _Check.declarations),
+    ("features are all that matter", _each(_Check.others_change_nothing)),
+    ("cells are flat", _each(_Check.cells_are_flat)),
+    ("pinned program equals the call", _each(_Check.pinned)),
+    ("program bounds the call", _each(_Check.extremes)),
+)

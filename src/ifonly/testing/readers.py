@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,16 +14,18 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
 from ifonly.data.schema import Schema
+from ifonly.models.form import Form
 from ifonly.models.opening import complete_row, open_model
 from ifonly.models.read import Model
 from ifonly.program.box import Box
-from ifonly.testing.claims import require
-from ifonly.testing.forms import check_form
+from ifonly.testing.claims import TOLERANCE, Check, require, run_all
+from ifonly.testing.forms import checks_of
 from ifonly.testing.points import at_thresholds, random_rows, with_holes
 
-__all__ = ["check_reader"]
+__all__ = ["check_reader", "reader_checks"]
 
 _IN_THIRDS = 3
+_BLOCK = 1000  # points that are compared at a time
 EXACT = 1e-9
 
 
@@ -61,7 +66,7 @@ def check_reader(
     Raises
     ------
     AssertionError
-        With a sentence that names the row and both values.
+        With the name of the check that failed (see `reader_checks`), and a sentence that names the row and both values.
 
     Examples
     --------
@@ -70,17 +75,34 @@ def check_reader(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> check_reader(DecisionTreeClassifier(max_depth=3).fit(X, y), X, points=300)
     """
-    schema, model, _, known = open_model(estimator, X, schema)
-    rng = np.random.default_rng(seed)
-    compared = _Compared(schema, model, tolerance)
-    U = _points(schema, model, known, points, rng)
-    for start in range(0, len(U), 1000):
-        compared.on(U[start : start + 1000])
-    chosen = known[rng.choice(len(known), size=min(rows, len(known)), replace=False)]
-    if model.read.accepts_missing:
-        whole = complete_row(schema, known)[None, :]
-        chosen = np.vstack([chosen, with_holes(schema, whole, model.read.accepts_missing, rng)])
-    check_form(model.read.form, schema, chosen, seed=seed)
+    checks = reader_checks(estimator, X, schema=schema, points=points, rows=rows, tolerance=tolerance, seed=seed)
+    run_all(checks)
+
+
+def reader_checks(
+    estimator: Any,
+    X: Any,
+    *,
+    schema: Schema | None = None,
+    points: int = 5000,
+    rows: int = 3,
+    tolerance: float = EXACT,
+    seed: int = 0,
+) -> Iterator[Check]:
+    """Yield the checks of a reader, each with its name, for a test of its own; for parameters see `check_reader`.
+
+    The last ones are `form_checks` of the form that was read. The checks are independent of each other; the model is
+    opened, and the estimator asked, once for all of them.
+    """
+    compared = _Compared(estimator, X, schema, points, rows, tolerance, seed)
+    yield "model opens", compared.opens
+    yield "scores have the declared shape", compared.shape
+    yield "values are the estimator's", compared.values
+    yield "probabilities are the estimator's", compared.probabilities
+    yield "decision scores are the estimator's", compared.decision_scores
+    yield "classes are the estimator's", compared.classes
+    for name, check in checks_of(compared.form_and_rows, samples=200, tolerance=TOLERANCE, seed=seed):
+        yield f"form, {name}", check
 
 
 def _points(schema: Schema, model: Model, known: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
@@ -97,37 +119,112 @@ def _points(schema: Schema, model: Model, known: FloatArray, n: int, rng: np.ran
     return U
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Some canonical rows: the form's scores, and all that the estimator says of them."""
+
+    U: FloatArray
+    scores: FloatArray
+    said: npt.NDArray[Any]
+    shares: FloatArray | None
+    decided: FloatArray | None
+
+
 class _Compared:
     """A model as it was read, beside the estimator itself."""
 
-    def __init__(self, schema: Schema, model: Model, tolerance: float) -> None:
-        self.schema, self.model, self.tolerance = schema, model, tolerance
-        self.who = type(model.estimator).__name__
+    def __init__(
+        self, estimator: Any, X: Any, schema: Schema | None, points: int, rows: int, tolerance: float, seed: int
+    ) -> None:
+        self.estimator, self.X, self.given = estimator, X, schema
+        self.points, self.rows, self.tolerance, self.seed = points, rows, tolerance, seed
+        self.who = type(estimator).__name__
 
-    def on(self, U: FloatArray) -> None:
-        """Compare on canonical rows."""
-        read = self.model.read
+    @cached_property
+    def opened(self) -> tuple[Schema, Model, FloatArray]:
+        """The schema, the model as `Explainer` opens it, and the canonical rows of `X`."""
+        schema, model, _, known = open_model(self.estimator, self.X, self.given)
+        return schema, model, known
+
+    @property
+    def schema(self) -> Schema:
+        """Features of the canonical vector."""
+        return self.opened[0]
+
+    @property
+    def model(self) -> Model:
+        """The model as it was read."""
+        return self.opened[1]
+
+    @cached_property
+    def asked(self) -> list[_Asked]:
+        """Both sides at all points, in blocks."""
+        U = _points(*self.opened, self.points, np.random.default_rng(self.seed))
+        return [self._ask(U[start : start + _BLOCK]) for start in range(0, len(U), _BLOCK)]
+
+    def _ask(self, U: FloatArray) -> _Asked:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the estimator has to say of its input is not for here
             said, shares, decided = self.model.predict(U), self.model.predict_proba(U), self._decision_function(U)
-        scores = read.form(U)
-        require(
-            scores.shape == (len(U), read.form.n_outputs),
-            f"the form gives scores of shape {scores.shape} for {len(U)} rows and {read.form.n_outputs} outputs",
-        )
-        if not read.classes:
-            self._close(read.decide(scores)[:, None], np.asarray(said, dtype=np.float64)[:, None], "value", U)
-            return
-        ours = read.probabilities(scores)
-        require(
-            ours is None or shares is not None, f"the form has probabilities (link {read.link!r}), {self.who} has none"
-        )
-        if ours is not None and shares is not None:
-            self._close(ours, shares, "probability", U)
-        if decided is not None and ours is None and decided.shape == scores.shape:
-            self._same_order(scores, decided, U)
-        self._same_classes(U, scores, said)
+        return _Asked(U, np.asarray(self.model.read.form(U)), said, shares, decided)
 
+    def form_and_rows(self) -> tuple[Form, Schema, FloatArray]:
+        """Return the form and a few rows to put to the optimiser, some with missing values where they are taken."""
+        schema, model, known = self.opened
+        rng = np.random.default_rng([self.seed, 1])
+        chosen = known[rng.choice(len(known), size=min(self.rows, len(known)), replace=False)]
+        if model.read.accepts_missing:
+            whole = complete_row(schema, known)[None, :]
+            chosen = np.vstack([chosen, with_holes(schema, whole, model.read.accepts_missing, rng)])
+        return model.read.form, schema, chosen
+
+    # -- the checks ---------------------------------------------------------------------------------------------
+    def opens(self) -> None:
+        """The reader is found and reads the estimator."""
+        require(self.model.read.form.n_outputs > 0, f"the form of {self.who} has no score")
+
+    def shape(self) -> None:
+        """One score per row and output."""
+        n = self.model.read.form.n_outputs
+        for at in self.asked:
+            require(
+                at.scores.shape == (len(at.U), n),
+                f"the form gives scores of shape {at.scores.shape} for {len(at.U)} rows and {n} outputs",
+            )
+
+    def values(self) -> None:
+        """The values of a regressor."""
+        if self.model.read.classes:
+            return
+        for at in self.asked:
+            ours = self.model.read.decide(at.scores)[:, None]
+            self._close(ours, np.asarray(at.said, dtype=np.float64)[:, None], "value", at.U)
+
+    def probabilities(self) -> None:
+        """The probabilities of a classifier, if it has any."""
+        read = self.model.read
+        for at in self.asked if read.classes else ():
+            ours = read.probabilities(at.scores)
+            require(
+                ours is None or at.shares is not None,
+                f"the form has probabilities (link {read.link!r}), {self.who} has none",
+            )
+            if ours is not None and at.shares is not None:
+                self._close(ours, at.shares, "probability", at.U)
+
+    def decision_scores(self) -> None:
+        """The decision scores of a classifier without probabilities, or their order."""
+        for at in self.asked if self.model.read.classes else ():
+            alone = at.decided is not None and self.model.read.probabilities(at.scores) is None
+            if alone and at.decided is not None and at.decided.shape == at.scores.shape:
+                self._same_order(at.scores, at.decided, at.U)
+
+    def classes(self) -> None:
+        """The classes, ties included."""
+        for at in self.asked if self.model.read.classes else ():
+            self._same_classes(at.U, at.scores, at.said)
+
+    # -- comparisons --------------------------------------------------------------------------------------------
     def _decision_function(self, U: FloatArray) -> FloatArray | None:
         if not self.model.read.classes or not hasattr(self.model.estimator, "decision_function"):
             return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -10,32 +11,49 @@ from ifonly.arrays import FloatArray
 from ifonly.program.mip import Affine, Convex, Mip, MipArrays, Square
 from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.tangents import solve
-from ifonly.testing.claims import TOLERANCE, require
+from ifonly.testing.claims import TOLERANCE, Check, require, run_all
 
-__all__ = ["check_solver"]
+__all__ = ["check_solver", "solver_checks"]
 
 
 def check_solver(backend: Backend) -> None:
-    """Check a solver backend against problems whose answers are known.
+    """Check a solver backend against problems whose answers are known: all of `solver_checks`.
 
     Parameters
     ----------
     backend
         An available backend; capabilities it declares are checked, others are not asked for.
 
+    Raises
+    ------
+    AssertionError
+        With the name of the check that failed, and a sentence on what differs.
+
     Examples
     --------
     >>> from ifonly.solvers import find_solver
     >>> check_solver(find_solver("highs"))
     """
+    run_all(solver_checks(backend), f"{backend.label}, ")
+
+
+def solver_checks(backend: Backend) -> Iterator[Check]:
+    """Yield the checks of a solver backend, each with its name, for a test of its own.
+
+    Examples
+    --------
+    >>> from ifonly.solvers import find_solver
+    >>> names = [name for name, check in solver_checks(find_solver("highs"))]
+    >>> names[:3]
+    ['is there', 'solves a linear program', 'solves an integer program']
+    """
+    for check in (_is_there, *_SOLVER_CHECKS):
+        yield check.__name__.removeprefix("_").replace("_", " "), partial(check, backend)
+
+
+def _is_there(backend: Backend) -> None:
     require(backend.available(), f"{backend.label} is not available here")
     require(backend.version(), f"{backend.label} is available but has no version")
-    for check in _SOLVER_CHECKS:
-        try:
-            check(backend)
-        except AssertionError as error:
-            name = check.__name__.removeprefix("_").replace("_", " ")
-            raise AssertionError(f"{backend.label}, {name}: {error}") from error
 
 
 def _expect(answer: Solution, program: MipArrays, objective: float, values: FloatArray | None = None) -> None:
@@ -56,7 +74,9 @@ def _linear_program(offset: float = 0.0, *, integer: bool = False) -> MipArrays:
     """``min 2x + 3y`` over ``x + y >= 7.5, x - y <= 3``: 17.25 at (5.25, 2.25); in integers 19 at (5, 3)."""
     mip = Mip()
     x, y = mip.column(0.0, 10.0, integer=integer), mip.column(0.0, 10.0, integer=integer)
+    # x + y >= 7.5, tight at the optimum
     mip.row(x + y, lower=7.5)
+    # x - y <= 3, tight at the optimum
     mip.row(x - y, upper=3.0)
     mip.minimise(x * 2.0 + y * 3.0 + offset)
     return mip.arrays()
@@ -66,6 +86,7 @@ def _knapsack() -> MipArrays:
     """Five things of values 10, 13, 7, 8, 2 and weights 5, 7, 4, 5, 2, at most 13 of weight: 23 (the first two)."""
     mip = Mip()
     things = mip.columns(5, 0.0, 1.0, integer=True)
+    # the weights of what is packed sum to at most 13
     mip.row(Affine(things, np.array([5.0, 7.0, 4.0, 5.0, 2.0])), upper=13.0)
     mip.minimise(Affine(things, -np.array([10.0, 13.0, 7.0, 8.0, 2.0])))
     return mip.arrays()
@@ -87,6 +108,7 @@ def _solves_an_integer_program(backend: Backend) -> None:
 def _adds_up_repeated_entries(backend: Backend) -> None:
     mip = Mip()
     x = mip.column(-5.0, 5.0)
+    # -7.5 <= 3 x <= 4.5, said by three entries of one column
     mip.row(x + x + x, lower=-7.5, upper=4.5)
     mip.minimise(x * 0.5 + x * 0.5)
     _expect(backend.solve(mip.arrays(), Limits()), mip.arrays(), -2.5, np.array([-2.5]))
@@ -102,6 +124,7 @@ def _solves_without_columns(backend: Backend) -> None:
     mip = Mip()
     mip.minimise(Affine(constant=3.0))
     _expect(backend.solve(mip.arrays(), Limits()), mip.arrays(), 3.0)
+    # the empty row 1 <= 0
     mip.row(Affine(constant=1.0), upper=0.0)
     answer = backend.solve(mip.arrays(), Limits())
     require(answer.status is Status.INFEASIBLE, f"1 <= 0 is impossible, got {answer.status}")
@@ -110,8 +133,10 @@ def _solves_without_columns(backend: Backend) -> None:
 def _proves_infeasibility(backend: Backend) -> None:
     by_rows = Mip()
     x = by_rows.column(0.0, 1.0)
+    # x >= 2, against its bounds
     by_rows.row(x, lower=2.0)
     by_integrality = Mip()
+    # 2 x = 3
     by_integrality.row(by_integrality.column(0.0, 3.0, integer=True) * 2.0, 3.0, 3.0)
     for program in (by_rows.arrays(), by_integrality.arrays()):
         answer = backend.solve(program, Limits())
@@ -147,6 +172,7 @@ def _hard_program(n: int = 40) -> MipArrays:
     mip = Mip()
     things = mip.columns(n, 0.0, 1.0, integer=True)
     weights = rng.integers(10_000, 99_999, n).astype(np.float64)
+    # two halves of the same weight
     mip.row(Affine(things, weights), float(weights.sum() // 2), float(weights.sum() // 2))
     mip.minimise(Affine(things, rng.uniform(1.0, 2.0, n)))
     return mip.arrays()
@@ -158,6 +184,7 @@ def _wide_program(n: int = 150) -> MipArrays:
     mip = Mip()
     columns = mip.columns(n, 0.0, 5.0)
     for _ in range(n):
+        # a'x <= c, both random
         mip.row(Affine(columns, rng.normal(size=n)), upper=float(rng.uniform(1.0, 5.0)))
     mip.minimise(Affine(columns, rng.normal(size=n)))
     return mip.arrays()
@@ -212,6 +239,7 @@ def _lowers_squares(backend: Backend) -> None:
     ):
         mip = Mip()
         x, y = mip.column(-4.0, 4.0, integer=integer), mip.column(-4.0, 4.0, integer=integer)
+        # x + y = 1
         mip.row(x + y, 1.0, 1.0)
         mip.minimise_square(Square(x - 0.3, 1.0))
         mip.minimise_square(Square(y + 1.25, 2.0))
@@ -227,6 +255,7 @@ def _lowers_convex_rows(backend: Backend) -> None:
     """``min x`` over ``exp(-x) <= 0.1``: ``log 10``, by tangents."""
     mip = Mip()
     x = mip.column(0.0, 10.0)
+    # exp(-x) <= 0.1 as a convex row
     mip.convex(Convex((x,), lambda d: float(np.exp(-d[0]) - 0.1), lambda d: -np.exp(-d)))
     mip.minimise(x)
     answer = solve(mip.arrays(), backend, Limits())

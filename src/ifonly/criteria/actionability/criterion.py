@@ -60,7 +60,7 @@ class Implies:
 
 @dataclass(frozen=True)
 class Actionability(Criterion):
-    """What may change, and how.
+    """Constraints on changes: which features may change, in which direction and how far.
 
     Parameters
     ----------

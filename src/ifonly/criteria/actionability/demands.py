@@ -59,7 +59,7 @@ class _OnFeature(Demand):
         return float(box.lower[self.feature]), float(box.upper[self.feature])
 
     def excess(self, problem: Problem) -> Affine | None:
-        """How far outside the demanded part the feature lies (a level outside counts 1)."""
+        """Return the distance of the feature from the demanded part (a level outside counts 1)."""
         query, x, j = problem.query, problem.x, self.feature
         box = Box.of(query.schema, query.factual)
         self.narrow(query, box)
@@ -69,7 +69,9 @@ class _OnFeature(Demand):
         low, high = float(box.lower[j]), float(box.upper[j])
         over = problem.mip.column(0.0, max(0.0, float(problem.box.upper[j]) - min(low, high)), name="over")
         under = problem.mip.column(0.0, max(0.0, max(low, high) - float(problem.box.lower[j])), name="under")
+        # x_j <= high + over, which the objective keeps small
         problem.mip.row(x.raw(j) - over, upper=high)
+        # x_j >= low - under, which the objective keeps small, too
         problem.mip.row(x.raw(j) + under, lower=low)
         return over + under
 
@@ -102,7 +104,7 @@ class Frozen(_OnFeature):
             box.lower[j], box.upper[j] = max(box.lower[j], part[0]), min(box.upper[j], part[0])
 
     def excess(self, problem: Problem) -> Affine | None:
-        """How far the feature has moved; from nothing to a value there is no distance."""
+        """Return the distance the feature has moved; from nothing to a value there is no distance."""
         return None if self._is_missing(problem.query) else super().excess(problem)
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
@@ -233,6 +235,7 @@ class LinearDemand(Demand):
 
     def apply(self, problem: Problem) -> None:
         """Add the demand's rows to the program."""
+        # low <= w'u <= high
         problem.mip.row(problem.x.affine(self.weights), self.low, self.high)
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
@@ -249,7 +252,9 @@ class LinearDemand(Demand):
         least, most = problem.mip.bounds(expression)
         over = problem.mip.column(0.0, max(0.0, most - self.high) if np.isfinite(self.high) else 0.0, name="over")
         under = problem.mip.column(0.0, max(0.0, self.low - least) if np.isfinite(self.low) else 0.0, name="under")
+        # w'u <= high + over
         problem.mip.row(expression - over, upper=self.high)
+        # w'u >= low - under
         problem.mip.row(expression + under, lower=self.low)
         return over + under
 
@@ -316,6 +321,7 @@ class Imply(Demand):
         """Add the demand's rows to the program."""
         together = Affine.total(c.literal(problem) for c in self.if_) - float(len(self.if_) - 1)
         for c in self.then:
+            # then >= sum of the ifs - (number of ifs - 1): 1 where all of them hold
             problem.mip.row(c.literal(problem) - together, lower=0.0)
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:

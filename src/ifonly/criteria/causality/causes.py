@@ -1,4 +1,4 @@
-"""What a feature follows from: parents and a function of them, given by the user and read as a form."""
+"""Causes of a feature: its parents and a function of them, given by the user and read as a form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Coefficient = float | Mapping[Any, float]
 
 @dataclass(frozen=True)
 class Cause:
-    """What a feature follows from: its parents, and ``c``, one of a model, coefficients or a form.
+    """Causes of a feature: its parents, and ``c``, one of a model, coefficients or a form.
 
     Parameters
     ----------

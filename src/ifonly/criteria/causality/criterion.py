@@ -12,7 +12,7 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.criteria.actionability.demands import Frozen
 from ifonly.criteria.causality.causes import Cause, open_cause
-from ifonly.criteria.causality.mechanism import Follows, Mechanism, is_settled
+from ifonly.criteria.causality.mechanism import CausalEquation, Mechanism, is_settled
 from ifonly.data.schema import Feature, Numeric
 from ifonly.errors import CriterionError
 from ifonly.program.box import Box
@@ -27,7 +27,7 @@ Count = Literal["actions", "all"]
 
 @dataclass(frozen=True)
 class Causality(Criterion):
-    r"""What follows from an action changes with it, and nothing that follows changes by itself.
+    r"""Structural causal model of the features: an effect changes with its causes, and never by itself.
 
     For a feature ``i`` with parents ``p`` the structural equation is ``x_i = c_i(p) + noise``. The noise of this person
     is what the factual leaves unexplained (abduction), the parents change (action), and the feature follows
@@ -57,7 +57,7 @@ class Causality(Criterion):
     causes: Mapping[str, Cause]
     count: Count = "actions"
     _read: dict[tuple[Feature, ...], Mechanism] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _last: list[tuple[Any, list[Follows]]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _last: list[tuple[Any, list[CausalEquation]]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.causes:
@@ -183,13 +183,13 @@ class Causality(Criterion):
         """Return one equation per caused feature, causes before their effects."""
         return list(self._equations(query))
 
-    def _equations(self, query: Query) -> list[Follows]:
+    def _equations(self, query: Query) -> list[CausalEquation]:
         key = (query.schema.features, query.factual.tobytes())
         # Heuristics ask for the same question's equations again and again, so the last ones are kept.
         for known, equations in self._last:
             if known == key:
                 return equations
-        equations = [Follows.of(query, self._mechanism(query, name)) for name in self.order]
+        equations = [CausalEquation.of(query, self._mechanism(query, name)) for name in self.order]
         followers = frozenset(e.mechanism.feature for e in equations)
         equations[-1] = replace(equations[-1], followers=followers)
         self._last[:] = [(key, equations)]

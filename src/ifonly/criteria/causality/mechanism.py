@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ifonly.question.problem import Problem
     from ifonly.question.statement import Statement
 
-__all__ = ["Follows", "Mechanism", "is_settled"]
+__all__ = ["CausalEquation", "Mechanism", "is_settled"]
 
 _TOLERANCE = 1e-6  # of the feature's unit, within which the equation holds
 _DUST = 1e-9  # of the feature's unit: a consequence smaller than this is rounding, not a change
@@ -61,7 +61,7 @@ class Mechanism:
 
 
 @dataclass(frozen=True, eq=False)
-class Follows(Demand):
+class CausalEquation(Demand):
     """``x_i = xhat_i + c_i(p) - c_i(phat)``; on a grid of step ``s``: within ``s / 2`` of the right-hand side.
 
     Attributes
@@ -89,7 +89,7 @@ class Follows(Demand):
     followers: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, query: Query, mechanism: Mechanism) -> Follows:
+    def of(cls, query: Query, mechanism: Mechanism) -> CausalEquation:
         """Return the demand for one question: the noise is what the equation leaves unexplained of the factual."""
         schema, i = query.schema, mechanism.feature
         feature = schema.features[i]
@@ -123,7 +123,7 @@ class Follows(Demand):
         box.narrow(i, middle + low - room, middle + high + room)
 
     def tighten(self, query: Query, box: Box) -> None:
-        """What the parents can no longer do, the feature cannot follow."""
+        """Propagate the parents' box to the feature once more: bounds of ``c_i`` over a smaller box."""
         self.narrow(query, box)
 
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:
@@ -148,13 +148,14 @@ class Follows(Demand):
 
     def apply(self, problem: Problem) -> None:
         """Embed the form and tie the feature to it."""
+        # structural equation: -s/2 <= x_i - xhat_i - c_i(p) + c_i(phat) <= s/2
         problem.mip.row(self._off(problem), -0.5 * self.step, 0.5 * self.step)
 
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return single actions with what follows from them, and rows of the data taken back."""
         return acted(statement, box, self.followers, deadline) if self.followers else ()
 
-    def refined(self, u: FloatArray) -> Follows | None:
+    def refined(self, u: FloatArray) -> CausalEquation | None:
         """Refine a form that is not exact everywhere, such as a curve."""
         form = self.mechanism.form.refined(u)
         return None if form is None else replace(self, mechanism=replace(self.mechanism, form=form))
@@ -210,7 +211,9 @@ class Follows(Demand):
         least, most = problem.mip.bounds(off)
         over = problem.mip.column(0.0, max(0.0, most), name="over")
         under = problem.mip.column(0.0, max(0.0, -least), name="under")
+        # x_i exceeds what follows by at most s/2 + over
         problem.mip.row(off - over, upper=0.5 * self.step)
+        # x_i stays behind what follows by at most s/2 + under
         problem.mip.row(off + under, lower=-0.5 * self.step)
         return over + under
 

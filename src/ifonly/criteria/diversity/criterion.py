@@ -35,7 +35,7 @@ How = Literal["features", "iterate", "incumbents", "clusters"]
 
 @dataclass(frozen=True)
 class Diversity(Criterion):
-    """How the answers differ when more than one is asked for.
+    """Difference between the answers when more than one is asked for.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Diversity(Criterion):
 
     @property
     def none_left(self) -> str:
-        """What it means that there is no further answer."""
+        """Sentence that says there is no further answer."""
         if self.how == "iterate":
             return f"no further answer is {number(self.distance)} away from the others in {_COUNTED}"
         if self.nested:

@@ -77,6 +77,7 @@ class OtherFeatures(Distinct):
     def apply(self, problem: Problem) -> None:
         """Exclude this set: one of its features stays, or one outside of it surely moves."""
         counted = sorted(self.among - problem.query.exempt)
+        # sum_{j in S} (1 - z_j) + sum_{j not in S} z_j >= 1: another set of changed features than S
         problem.mip.row(Affine.total(self._differs(problem, j) for j in counted), lower=1.0)
 
     def _differs(self, problem: Problem, j: int) -> Affine:
@@ -116,6 +117,7 @@ class LeaveOne(Distinct):
             for j in map(int, np.flatnonzero(self.changed))
             if problem.x.is_home(j)
         ]
+        # sum_{j in S} (1 - z_j) >= 1: a feature of S stays
         problem.mip.row(Affine.total(stays), lower=1.0)
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
@@ -180,6 +182,7 @@ class Apart(Distinct):
             elif costs.linear[j] > 0:
                 rate = float(costs.linear[j]) * _kept(query.schema.features[j])
                 terms.append(self._number(problem, j) * rate)
+        # sum_j w_j |x_j - y_j| + cost of levels >= distance, by the minorants of `_number`
         problem.mip.row(Affine.total(terms), lower=self._enough)
 
     def _number(self, problem: Problem, j: int) -> Affine:
@@ -193,7 +196,9 @@ class Apart(Distinct):
             return x.raw(j) - y if low >= y else y - x.raw(j)
         below = x.at_most(j, y)
         t = problem.mip.column(0.0, max(high - y, y - low), name=f"{problem.query.schema.names[j]}_apart")
+        # t <= x - y, unless x <= y (then the big M of 2 (y - low) frees the row)
         problem.mip.row(t - x.raw(j) - below * (2.0 * (y - low)), upper=-y)
+        # t <= y - x, unless x > y (then the big M of 2 (high - y) frees the row)
         problem.mip.row(t + x.raw(j) + below * (2.0 * (high - y)), upper=y + 2.0 * (high - y))
         return t
 

@@ -93,7 +93,7 @@ class Manifold(Criterion):
 
     @property
     def _key(self) -> tuple[object, ...]:
-        """What tells one from another; rows and labels, which have no truth value to compare by, by their identity."""
+        """Key of equality; rows and labels, which have no truth value to compare by, count by their identity."""
         many = not isinstance(self.clusters, int | str | None)
         clusters = id(self.clusters) if many else self.clusters
         return self.epsilon, self.norm, self.of, self.by, self.isolation, id(self.rows), many, clusters

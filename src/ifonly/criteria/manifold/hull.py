@@ -34,7 +34,7 @@ NEVER = Deadline.never()
 
 @dataclass(frozen=True, slots=True)
 class Ball:
-    """What a hull is enlarged by: ``{s : ||s|| <= radius}``."""
+    """Ball that enlarges a hull: ``{s : ||s|| <= radius}``."""
 
     radius: float = 0.0
     norm: Norm = "l1"
@@ -46,6 +46,7 @@ class Ball:
         plus, minus = (mip.columns(n, 0.0, self.radius, name=name) for name in ("beyond", "short"))
         if self.norm != "linf":
             most = self.radius * (np.sqrt(n) if self.norm == "l2" else 1.0)
+            # ||s||_1 <= radius; sqrt(n) times that contains the Euclidean ball
             mip.row(Affine(np.concatenate([plus, minus]), np.ones(2 * n)), upper=float(most))
         return [Affine.of(int(p)) - Affine.of(int(m)) for p, m in zip(plus, minus, strict=True)]
 
@@ -135,6 +136,7 @@ class Meter:
         mip, m = Mip(), len(x)
         plus, minus = (mip.columns(m, 0.0, np.inf) for _ in range(2))
         for p, q in zip(plus, minus, strict=True):
+            # sum_i lambda_i p_i + d+ - d- = x; the block brings the weights, `set_row` the point
             mip.row(Affine.of(int(p)) - Affine.of(int(q)), 0.0, 0.0)
         if self.norm == "l1":
             mip.minimise(Affine(np.concatenate([plus, minus]), np.ones(2 * m)))
@@ -142,8 +144,10 @@ class Meter:
             most = mip.column(0.0, np.inf)
             mip.minimise(most)
             for p, q in zip(plus, minus, strict=True):
+                # most >= |d_i|: the l-infinity norm
                 mip.row(most - Affine.of(int(p)) - Affine.of(int(q)), lower=0.0)
         one = mip.n_rows
+        # sum_i lambda_i = 1, the weights being columns of the block
         mip.row(Affine(), 1.0, 1.0)
         block = Block(np.arange(m), one, self.hull.points, self.hull.seed(x))
         return PricedProgram(mip.arrays(), [block], elastic=False), block
@@ -188,7 +192,7 @@ def _corral(points: FloatArray, chosen: list[int], weight: FloatArray) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class Costing:
-    """What moving each coordinate costs, in scaled units: ``linear |d| + square d^2 + price [d != 0]``."""
+    """Separable cost of a displacement, in scaled units: ``linear |d| + square d^2 + price [d != 0]``."""
 
     factual: FloatArray
     linear: FloatArray
@@ -224,16 +228,20 @@ class Slice:
         self._x = mip.columns(m, lower, upper).astype(np.int32)
         beyond = ball.around(mip, m)
         for i in range(m):
+            # sum_i lambda_i p_i + s = x, the weights being columns of the block
             mip.row(beyond[i] - Affine.of(int(self._x[i])), 0.0, 0.0)
         rows = np.arange(mip.n_rows - m, mip.n_rows)
         one = mip.n_rows
+        # sum_i lambda_i = 1, the weights being columns of the block
         mip.row(Affine(), 1.0, 1.0)
         self._moves: dict[int, IntArray] = {}
         cost = Affine.total(self._cost(mip, i) for i in range(m))
         mip.minimise(cost)
         self._budget_row = mip.n_rows
+        # the cost, without a bound until a budget sets one
         mip.row(cost)
         self._lean_row = mip.n_rows
+        # direction'x, without a bound until a cut sets one
         mip.row(Affine(self._x.astype(np.int64), self.direction))
         near = hull.seed(np.clip(costing.factual, lower, upper))
         self.block = Block(rows, one, hull.points, list(dict.fromkeys([*near, *seed])))
@@ -261,11 +269,13 @@ class Slice:
         moves = mip.columns(2, 0.0, [max(float(self.upper[i]) - hat, 0.0), max(hat - float(self.lower[i]), 0.0)])
         self._moves[i] = moves
         moved = Affine(moves, np.ones(2))
+        # x - up + down = xhat
         mip.row(x - Affine.of(int(moves[0])) + Affine.of(int(moves[1])), hat, hat)
         cost = moved * float(c.linear[i] + c.price[i] / reach)
         if c.square[i]:
             top = mip.column(0.0, reach * reach)
             for at in reach * _TANGENTS:
+                # top >= 2 a |d| - a^2: the tangent of d^2 at a
                 mip.row(top - moved * float(2.0 * at), lower=float(-at * at))
             cost = cost + top * float(c.square[i])
         return cost * self._unit

@@ -95,10 +95,12 @@ class InHull(Demand):
         matrix = np.concatenate([h.points for h in self.hulls])
         if k > 1:
             for chosen in mip.columns(k, integer=True, name="cluster"):
+                # sum of the weights of this cluster's rows = chosen in {0, 1}
                 mip.row(Affine.of(int(chosen), -1.0), 0.0, 0.0)
             member = np.repeat(np.eye(k), [len(h.points) for h in self.hulls], axis=0)
             matrix = np.column_stack([matrix, member])
         rows = np.arange(first, mip.n_rows)
+        # sum_i lambda_i = 1, the weights being columns of the block
         mip.row(Affine(), 1.0, 1.0)
         problem.blocks.append(Block(rows, mip.n_rows - 1, matrix, self._seed(problem.query)))
 
@@ -193,12 +195,14 @@ class InHull(Demand):
         if self.ball.norm == "l2":
             columns = mip.columns(n, -far, far)
             beyond = [Affine.of(int(c)) for c in columns]
+            # away >= ||s||_2
             mip.row(away - at_least_length(mip, columns), lower=0.0)
         else:
             plus, minus = (mip.columns(n, 0.0, far) for _ in range(2))
             beyond = [Affine.of(int(p)) - Affine.of(int(m)) for p, m in zip(plus, minus, strict=True)]
             parts = [Affine.of(int(p)) + Affine.of(int(m)) for p, m in zip(plus, minus, strict=True)]
             for part in [Affine.total(parts)] if self.ball.norm == "l1" else parts:
+                # away >= ||s||_1, or away >= |s_i| for each i (l-infinity)
                 mip.row(away - part, lower=0.0)
         self._link(problem, beyond)
         return away
@@ -272,5 +276,6 @@ def _in_ball(problem: Problem, ball: Ball, n: int) -> list[Affine]:
     if ball.norm != "l2" or ball.radius == 0.0:
         return ball.around(problem.mip, n)
     beyond = problem.mip.columns(n, -ball.radius, ball.radius, name="beyond")
+    # ||s||_2 <= radius
     problem.mip.row(at_least_length(problem.mip, beyond), upper=ball.radius)
     return [Affine.of(int(c)) for c in beyond]

@@ -84,6 +84,7 @@ class Normal(Demand):
 
     def apply(self, problem: Problem) -> None:
         """Embed the forest and demand the path length."""
+        # mean path length >= that of the demanded quantile
         problem.mip.row(self._length(problem), lower=self.path)
 
     def _length(self, problem: Problem) -> Affine:
@@ -109,8 +110,9 @@ class Normal(Demand):
         return max(below, 0) / max(len(self.scores) - 1, 1)
 
     def excess(self, problem: Problem) -> Affine:
-        """How much the path length falls short."""
+        """Return the amount by which the path length falls short."""
         short = problem.mip.column(0.0, max(self.path, 0.0), name="short")
+        # mean path length >= that of the demanded quantile - short
         problem.mip.row(self._length(problem) + short, lower=self.path)
         return short
 

@@ -305,7 +305,7 @@ class Seeker:
         return tries[int(np.argmax(valid))] if valid.any() else None
 
     def _sparser(self, x: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-        """Where changes have a price: charge small moves more, so that they vanish (Candes et al. 2008)."""
+        """Return a sparser point by reweighting: small moves are charged more, so that they vanish (Candes et al. 2008)."""
         assert self.slice is not None
         c = self.costing
         if not c.price.any():

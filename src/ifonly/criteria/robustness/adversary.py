@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.criteria.robustness.keeps_lead import Stays, lead
+from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.criteria.robustness.nogo import far_shift, no_go
 from ifonly.data.schema import Numeric, Schema
 from ifonly.deadline import Deadline
@@ -46,7 +46,7 @@ _LIFT_GAP = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Attack:
-    """What the adversary found: nothing, with proof; or a point of the ball that breaks the demand; or no time.
+    """Result of the adversary: none exists, with proof; or a point of the ball that breaks the demand; or out of time.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Attack:
     least: float = np.inf
 
 
-def attack(demand: Stays, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline = NEVER) -> Attack:
+def attack(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline = NEVER) -> Attack:
     """Look for the point of the ball around `u` with the least lead, among those whose lead is not enough."""
     worst, deadline = Attack(True), deadline.within(limits.seconds)
     for k in range(len(demand.goal.gaps([Affine()] * demand.form.n_outputs, 0.0))):
@@ -75,7 +75,9 @@ def attack(demand: Stays, u: FloatArray, backend: Backend, limits: Limits, deadl
     return worst
 
 
-def _attack_one(demand: Stays, u: FloatArray, k: int, backend: Backend, limits: Limits, deadline: Deadline) -> Attack:
+def _attack_one(
+    demand: KeepsLead, u: FloatArray, k: int, backend: Backend, limits: Limits, deadline: Deadline
+) -> Attack:
     """Minimise one gap over the ball; a point that only a loose form admits makes the form finer there."""
     form, on_grids = demand.form, False
     for _ in range(_REFINEMENTS):
@@ -121,7 +123,7 @@ def _towards(schema: Schema, j: int, value: float, u: FloatArray) -> float:
     return feature.snap(hat + float(grid_floor(feature, np.array([value - hat]))[0]))
 
 
-def _round(mip: Mip, x: Variables, demand: Stays, u: FloatArray) -> dict[int, Affine]:
+def _round(mip: Mip, x: Variables, demand: KeepsLead, u: FloatArray) -> dict[int, Affine]:
     """Demand ``sum_j ((y_j - u_j) / reach_j)^2 <= 1``: a number per cell where there is no raw value, else tangents.
 
     The first tangent stands where the lead falls most steeply, which is exact as far as the form is linear. Returns the
@@ -145,12 +147,15 @@ def _round(mip: Mip, x: Variables, demand: Stays, u: FloatArray) -> dict[int, Af
             squares.append(x.cell_table(j, ((x.cells(j).nearest(hat) - hat) / reach) ** 2))
     total = Affine.total(squares)
     if not inner:
+        # sum_j ((y_j - u_j) / reach_j)^2 <= 1, every term constant on a cell
         mip.row(total, upper=1.0)
         return fine
 
     ball = _within_one(inner) if total.is_constant else _within_one_with(total, inner)
+    # sum_j ((y_j - u_j) / reach_j)^2 <= 1, as a convex row
     mip.convex(ball)
     if any(steep):
+        # its tangent where the lead falls most steeply
         mip.row(ball.tangent(np.array([0.0, *steep])[-len(ball.inner) :] / np.linalg.norm(steep)), upper=0.0)
     return fine
 
@@ -179,7 +184,7 @@ def _within_one_with(total: Affine, inner: Sequence[Affine]) -> Convex:
     return Convex((total, *inner), function, gradient)
 
 
-def _slopes(demand: Stays, u: FloatArray) -> FloatArray:
+def _slopes(demand: KeepsLead, u: FloatArray) -> FloatArray:
     """Return by how much the lead rises per reach of each feature, from one end of the ball to the other."""
     ends = np.diag(demand.reach)[demand.reach > 0]
     up, down = (np.array([demand.leads(u[None, :], sign * s)[0] for s in ends]) for sign in (1.0, -1.0))
@@ -190,7 +195,7 @@ def _slopes(demand: Stays, u: FloatArray) -> FloatArray:
 
 def withstands(statement: Statement, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> bool:
     """Whether a point, as it will be returned, is proven to meet every demand on a ball around it."""
-    balls = [d for d in statement.demands if isinstance(d, Stays) and d.reach.any()]
+    balls = [d for d in statement.demands if isinstance(d, KeepsLead) and d.reach.any()]
     return all(attack(ball, u, backend, limits, deadline).safe for ball in balls)
 
 
@@ -198,13 +203,13 @@ def withstand(
     statement: Statement, search: Solve, backend: Backend, limits: Limits, deadline: Deadline
 ) -> tuple[Found, Statement]:
     """Search, attack, and demand more until no attack succeeds; return what was found and all that was demanded."""
-    if not any(isinstance(d, Stays) and d.reach.any() for d in statement.demands):
+    if not any(isinstance(d, KeepsLead) and d.reach.any() for d in statement.demands):
         return search(statement, limits, deadline), statement
-    return _Siege(statement, search, backend, limits, deadline).run()
+    return CuttingSet(statement, search, backend, limits, deadline).run()
 
 
-class _Siege:
-    """One search for an answer that withstands every attack.
+class CuttingSet:
+    """Cutting-set method (Mutapcic and Boyd 2009): solve, attack the answer, add the violated row, until none is violated.
 
     A search may use the time up to the deadline but for what the proof of its answer will take; so an answer that is
     found at the last moment can still be proven.
@@ -246,8 +251,8 @@ class _Siege:
             reserved = min(reserved, _AS_LONG * self.longest)
         return self.deadline.earlier(reserved)
 
-    def _balls(self) -> list[Stays]:
-        return [d for d in self.statement.demands if isinstance(d, Stays) and d.reach.any()]
+    def _balls(self) -> list[KeepsLead]:
+        return [d for d in self.statement.demands if isinstance(d, KeepsLead) and d.reach.any()]
 
     def _attacks(self, u: FloatArray) -> list[Attack]:
         """Attack the point, as it will be returned, for every ball."""

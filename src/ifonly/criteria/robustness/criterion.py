@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.criteria.robustness.keeps_lead import Ball, Stays, on_grid
+from ifonly.criteria.robustness.keeps_lead import Ball, KeepsLead, on_grid
 from ifonly.criteria.validity import Target, resolve
 from ifonly.data.schema import Numeric
 from ifonly.errors import CriterionError
@@ -128,7 +128,7 @@ class Robustness(Criterion):
             if i == 0 and self.margin is None and not reach.any():
                 continue
             room = _room(query, goal, reach) if reach.any() or not _ties_hold(goal) else 0.0
-            demand = Stays(
+            demand = KeepsLead(
                 self._text(goal, i, ball=bool(reach.any())),
                 goal,
                 goal.read.form,
@@ -179,7 +179,7 @@ class Robustness(Criterion):
     def remarks(self, query: Query, U: FloatArray) -> list[str]:
         """Say what was proven of every answer."""
         del U
-        balls = [d.text for d in self.demands(query) if isinstance(d, Stays) and d.reach.any()]
+        balls = [d.text for d in self.demands(query) if isinstance(d, KeepsLead) and d.reach.any()]
         return [f"proven against every point of the ball: {text}" for text in balls]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ifonly.question.problem import Problem
     from ifonly.question.statement import Statement
 
-__all__ = ["Ball", "Stays", "lead", "on_grid"]
+__all__ = ["Ball", "KeepsLead", "lead", "on_grid"]
 
 Ball = Literal["linf", "l2"]
 
@@ -66,7 +66,7 @@ def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Stays(Demand):
+class KeepsLead(Demand):
     """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter.
 
     Attributes
@@ -111,12 +111,12 @@ class Stays(Demand):
         """The lead at which a point counts as safe; half the room is left to the solver's tolerance."""
         return self.margin + 0.5 * self.room
 
-    def stricter(self, shift: FloatArray | None = None, nogo: Box | None = None) -> Stays:
+    def stricter(self, shift: FloatArray | None = None, nogo: Box | None = None) -> KeepsLead:
         """Return the demand with one more shift, or one more box to stay out of."""
         shifts = self.shifts if shift is None else (*self.shifts, shift)
         return replace(self, shifts=shifts, nogo=self.nogo if nogo is None else (*self.nogo, nogo))
 
-    def weaker(self, share: float) -> Stays:
+    def weaker(self, share: float) -> KeepsLead:
         """Return the demand for a part of the ball, with nothing found yet."""
         reach = on_grid(self.limits.schema, self.radius * share * self.ranges, self.norm)
         return replace(self, reach=reach, shifts=self.shifts[:1], nogo=(), known=(), radius=self.radius * share)
@@ -193,11 +193,13 @@ class Stays(Demand):
                 view.outputs = self.form.embed(problem.mip, Shifted(problem.x, shift))
             gaps = self.goal.gaps(view.outputs, 0.0)
             for gap in gaps:
+                # lead(clip(x + s)) >= margin + room, for each threshold of the goal
                 problem.mip.row(gap, lower=least)
             if not gaps:
                 view.margin = least
                 self.goal.apply(view)
         for box in self.nogo:
+            # no-good: some feature leaves the box
             problem.mip.row(self._outside(problem, box), lower=1.0)
 
     def _outside(self, problem: Problem, box: Box) -> Affine:
@@ -253,13 +255,14 @@ class Stays(Demand):
 
     # -- loosening ----------------------------------------------------------------------------------------------
     def excess(self, problem: Problem) -> Affine | None:
-        """How far the lead stays behind its margin, for a margin on the answer alone."""
+        """Return the amount by which the lead stays behind its margin, for a margin on the answer alone."""
         own = self.goal is problem.query.goal
         gaps = self.goal.gaps(problem.outputs, 0.0) if own and not self.reach.any() else []
         if not gaps:
             return None
         worst = problem.mip.column(0.0, self.margin, name="behind")
         for gap in gaps:
+            # lead >= margin - behind, for each threshold of the goal
             problem.mip.row(gap + worst, lower=self.margin)
         return worst
 
@@ -293,7 +296,7 @@ class Stays(Demand):
             good[good] = self.goal.confirmed(U[good])
         return good
 
-    def refined(self, u: FloatArray) -> Stays | None:
+    def refined(self, u: FloatArray) -> KeepsLead | None:
         """Return the demand with a form that is exact at `u`, shifted or not."""
         form = self.form
         for shift in self.shifts:

@@ -1,4 +1,4 @@
-"""What one flipping point rules out: the same shift from anywhere, and a whole box of answers where trees allow it.
+"""No-goods from a flipping point: the same shift is ruled out everywhere, and a whole box of answers where trees allow it.
 
 Where the scores are constant on cells, a point that flips stands for its whole cell, and for every larger box in which no
 leaf of any tree can lift the score over its threshold. If ``R`` is such a box, no answer may lie in ``R`` widened by the
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
-from ifonly.criteria.robustness.keeps_lead import Stays
+from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.data.schema import Numeric
 from ifonly.models.forms.scan import Brackets
 from ifonly.models.forms.trees import Trees
@@ -32,7 +32,7 @@ _HALVINGS = 60
 _DUST = 1e-9
 
 
-def far_shift(demand: Stays, query: Query, costs: Costs, u: FloatArray, y: FloatArray) -> FloatArray:
+def far_shift(demand: KeepsLead, query: Query, costs: Costs, u: FloatArray, y: FloatArray) -> FloatArray:
     """Return a shift that breaks `u` as the one to `y` does, and reaches as far as the ball.
 
     The farther it reaches, the more of the other answers that stand too near the same edge it rules out as well.
@@ -51,7 +51,7 @@ def far_shift(demand: Stays, query: Query, costs: Costs, u: FloatArray, y: Float
     return _to_corners(demand, u, _on_grids(demand, far), wide)
 
 
-def _on_grids(demand: Stays, shift: FloatArray) -> FloatArray:
+def _on_grids(demand: KeepsLead, shift: FloatArray) -> FloatArray:
     """Return a shift in whole steps of the grids: anything else leads to values that no one can have."""
     features = demand.limits.schema.features
     return np.array(
@@ -59,7 +59,7 @@ def _on_grids(demand: Stays, shift: FloatArray) -> FloatArray:
     )
 
 
-def _same_cells(demand: Stays, u: FloatArray, y: FloatArray, off: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _same_cells(demand: KeepsLead, u: FloatArray, y: FloatArray, off: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the least and greatest shift of each feature that stays in the cell of `y`, within the ball."""
     ball, cuts, raw = demand.ball(u), demand.form.cuts(), demand.form.raw()
     schema = demand.limits.schema
@@ -76,7 +76,7 @@ def _same_cells(demand: Stays, u: FloatArray, y: FloatArray, off: FloatArray) ->
     return low, high
 
 
-def _to_corners(demand: Stays, u: FloatArray, shift: FloatArray, wide: FloatArray) -> FloatArray:
+def _to_corners(demand: KeepsLead, u: FloatArray, shift: FloatArray, wide: FloatArray) -> FloatArray:
     """Move each entry to an end of its reach, or to none, while `u` stays broken: such shifts share their cuts."""
     for j in np.flatnonzero((shift != 0.0) & (np.abs(shift) < wide)):
         trials = [np.where(np.arange(len(shift)) == j, end, shift) for end in (-wide[j], wide[j], 0.0)]
@@ -86,7 +86,7 @@ def _to_corners(demand: Stays, u: FloatArray, shift: FloatArray, wide: FloatArra
     return shift
 
 
-def _stretched(demand: Stays, prices: _Prices, off: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+def _stretched(demand: KeepsLead, prices: _Prices, off: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the shift made longer, as far as the cells and the ball allow; what lies on a grid stays."""
     continuous = [isinstance(f, Numeric) and f.step is None for f in demand.limits.schema.features]
     free = np.array(continuous) & (off != 0.0)
@@ -98,9 +98,9 @@ def _stretched(demand: Stays, prices: _Prices, off: FloatArray, low: FloatArray,
 
 
 class _Prices:
-    """What it costs an answer to move on by one reach of a feature, and to begin with a feature it has not changed."""
+    """Prices of a feature to an answer: of moving on by one reach, and of changing it at all."""
 
-    def __init__(self, demand: Stays, query: Query, costs: Costs, u: FloatArray) -> None:
+    def __init__(self, demand: KeepsLead, query: Query, costs: Costs, u: FloatArray) -> None:
         starts = np.array(query.schema.starts)
         moves = np.nan_to_num(np.abs(u[starts] - query.factual[starts]))
         self.rate = np.maximum(demand.reach * (costs.linear + 2.0 * costs.square * moves), _CHEAP)
@@ -132,7 +132,7 @@ class _Prices:
         return np.asarray(share + np.where(free, more, 0.0))
 
 
-def no_go(demand: Stays, query: Query, costs: Costs, u: FloatArray, y: FloatArray) -> Box | None:
+def no_go(demand: KeepsLead, query: Query, costs: Costs, u: FloatArray, y: FloatArray) -> Box | None:
     """Return a box of answers that `y`'s part of the ball rules out, `u` among them; None if there is no such box."""
     if demand.form.raw():
         return None
@@ -142,7 +142,7 @@ def no_go(demand: Stays, query: Query, costs: Costs, u: FloatArray, y: FloatArra
     return _widened(demand, _Prices(demand, query, costs, u), region.box, u)
 
 
-def _widened(demand: Stays, prices: _Prices, region: Box, u: FloatArray) -> Box:
+def _widened(demand: KeepsLead, prices: _Prices, region: Box, u: FloatArray) -> Box:
     """Return the box of all points from which the ball, or a box inside it, reaches the region."""
     limits = demand.limits
     reach = demand.widened()
@@ -166,7 +166,7 @@ def _widened(demand: Stays, prices: _Prices, region: Box, u: FloatArray) -> Box:
 class _Region:
     """A box of cells and levels that grows."""
 
-    def __init__(self, demand: Stays, query: Query, costs: Costs, y: FloatArray) -> None:
+    def __init__(self, demand: KeepsLead, query: Query, costs: Costs, y: FloatArray) -> None:
         self.demand, self.query, self.schema, self.costs = demand, query, query.schema, costs
         self.box, form = demand.limits.copy(), demand.form
         self.cells: dict[int, Cells] = {}
@@ -234,7 +234,7 @@ class _Region:
 class _Tops:
     """The largest value of one gap over a growing box, every tree for itself, kept up to date leaf by leaf."""
 
-    def __init__(self, demand: Stays, form: Trees, box: Box) -> None:
+    def __init__(self, demand: KeepsLead, form: Trees, box: Box) -> None:
         gaps = demand.goal.gaps([Affine.of(k) for k in range(form.n_outputs)], 0.0)
         G = np.zeros((len(gaps), form.n_outputs))
         for row, gap in zip(G, gaps, strict=True):

@@ -1,4 +1,4 @@
-"""How far one feature of an answer may go while the others stay: the interval around it that keeps the outcome.
+"""Ranges: the interval around one feature of an answer that keeps the outcome while the others stay.
 
 Where a form only compares a feature with cuts, its cells are scanned. Otherwise the nearest flip on either side is the
 optimum of a program with that feature alone: ``min |y_j - x_j|`` over all ``y_j`` at which the lead is lost. Both ends
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
-from ifonly.criteria.robustness.keeps_lead import Stays, lead
+from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.data.schema import Numeric
 from ifonly.deadline import Deadline
 from ifonly.models.form import Form
@@ -43,7 +43,7 @@ def safe_ranges(
 ) -> dict[str, tuple[float, float]]:
     """Return, per changed numeric feature of an answer, the lowest and highest value that keeps the outcome."""
     query = statement.query
-    others = [d.goal for d in statement.demands if isinstance(d, Stays) and d.goal is not query.goal]
+    others = [d.goal for d in statement.demands if isinstance(d, KeepsLead) and d.goal is not query.goal]
     assert query.goal is not None
     goals = [query.goal, *others]
     features = [
@@ -141,6 +141,7 @@ def _nearest_flip(
         mip = Mip()
         x = Variables(mip, _only(query, u, j, min(span), max(span)), u, form.cuts(), form.raw())
         gap = goal.gaps(form.embed(mip, x), 0.0)[k]
+        # the gap is lost: at most `least`
         mip.row(gap, upper=least)
         mip.minimise((x.raw(j) - value) * (1.0 if end > value else -1.0))
         answer = solve(mip.arrays(), backend, Limits(_SECONDS).within(deadline.left()))

@@ -235,6 +235,7 @@ def chain(mip: Mip, inner: Affine, bend: Bend, at: FloatArray, name: str = "curv
     past = mip.columns(n - 1, 0.0, 1.0, integer=True, name=f"{name}_past")
     columns = np.concatenate([end, side])
     along = Affine(columns, np.concatenate([np.diff(at), vertices[:, 0] - at[piece]]), float(at[0]))
+    # x = a_0 + sum_i (a_{i+1} - a_i) e_i + sum_ik (p_ik - a_i) g_ik
     mip.row(inner - along, 0.0, 0.0)
     _order(mip, end, side, past, piece)
     return Affine(columns, np.concatenate([np.diff(value), vertices[:, 1] - value[piece]]), float(value[0]))
@@ -247,8 +248,10 @@ def _order(mip: Mip, end: IntArray, side: IntArray, past: IntArray, piece: IntAr
     row = np.concatenate([each, piece, each[1:]])
     column = np.concatenate([end, side, past])
     weight = np.concatenate([np.ones(n + len(piece)), -np.ones(n - 1)])
+    # e_i + sum_k g_ik <= b_{i-1}: a piece is entered only when the one before it is walked (b_{-1} = 1)
     mip.rows(row, column, weight, -np.inf, np.where(each == 0, 1.0, 0.0), n)
     if n > 1:
         pairs = np.concatenate([each[:-1], each[:-1]])
         both = np.concatenate([past, end[:-1]])
+        # b_i <= e_i: past a piece only at its end
         mip.rows(pairs, both, np.concatenate([np.ones(n - 1), -np.ones(n - 1)]), -np.inf, 0.0, n - 1)

@@ -136,6 +136,7 @@ class Softmax(Around):
         for k in range(n):
             ends = -_log_sum(high[:, k]), -_log_sum(low[:, k])
             out.append(_bent(mip, s[k] - total, EXP, ends, points[n - 1 + k], self.pieces))
+        # probabilities sum to 1: redundant for exact curves, tighter for their relaxations
         mip.row(Affine.total(out), 1.0, 1.0)
         return out
 

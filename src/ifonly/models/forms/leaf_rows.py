@@ -8,8 +8,9 @@ import numpy.typing as npt
 from ifonly.arrays import IntArray
 from ifonly.program.mip import Mip
 
-__all__ = ["add_rows", "cumulative"]
+__all__ = ["add_rows", "cumulative", "partition_rows"]
 
+BoolArray = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int32]
 
 
@@ -43,6 +44,7 @@ def add_rows(
     n: int,
 ) -> None:
     """Add rows ``sum y + weight * literal <= upper``."""
+    # sum of leaves + weight * literal <= upper, one row per tree and cut
     mip.rows(
         np.concatenate([row, literal_row.astype(np.int64)]),
         np.concatenate([column, literal]),
@@ -51,3 +53,44 @@ def add_rows(
         upper,
         n,
     )
+
+
+def partition_rows(
+    mip: Mip, b: IntArray, y: IntArray, tree: IntArray, low: Positions, high: Positions, last: int
+) -> BoolArray:
+    """Add ``sum {y[l] : l spans the cells i..k} = b[k] - b[i-1]`` for trees whose leaves' intervals are a partition.
+
+    For these the cumulative rows say the same, with an entry per leaf and cut in place of one per leaf. Only partitions
+    into three intervals or more are worth it. Returns the leaves that need no other rows along this feature.
+    """
+    done = np.zeros(len(y), dtype=np.bool_)
+    unbounded = np.bincount(tree, (low == 0) & (high == last))
+    leaves = np.flatnonzero(((unbounded == 0) & (np.bincount(tree) >= 3))[tree])
+    if not leaves.size:
+        return done
+    size = last + 1
+    key = (tree[leaves].astype(np.int64) * size + low[leaves]) * size + high[leaves]
+    spans, own = np.unique(key, return_inverse=True)
+    group, begin, end = spans // size**2, spans // size % size, spans % size
+    new = np.concatenate([[True], group[1:] != group[:-1]])
+    wrong = np.where(new, begin != 0, begin != np.concatenate([[0], end[:-1] + 1]))
+    wrong |= np.concatenate([new[1:], [True]]) & (end != last)
+    count = np.bincount(group)
+    chosen = (np.bincount(group, wrong) == 0) & (count >= 3)
+    kept = chosen[group]
+    place = np.cumsum(kept) - 1
+    held = np.flatnonzero(kept[own])
+    up, down = np.flatnonzero(kept & (end < last)), np.flatnonzero(kept & (begin > 0))
+    whole = (end[kept] == last).astype(np.float64)
+    if held.size:
+        # sum {y[l] : l spans the cells i..k} - b[k] + b[i-1] = 0 (b of the last cell is 1)
+        mip.rows(
+            np.concatenate([place[own[held]], place[up], place[down]]).astype(np.int64),
+            np.concatenate([y[leaves[held]], b[end[up]], b[begin[down] - 1]]),
+            np.concatenate([np.ones(len(held)), np.full(len(up), -1.0), np.ones(len(down))]),
+            whole,
+            whole,
+            int(kept.sum()),
+        )
+        done[leaves[held]] = True
+    return done

@@ -78,12 +78,12 @@ class Leaves:
 
     @cached_property
     def level_of(self) -> BoolArray:
-        """Which leaves allow a level, one row per entry of the canonical vector."""
+        """Incidence of levels and leaves: which leaves allow a level, one row per entry of the canonical vector."""
         return np.ascontiguousarray(self.levels.T)
 
     @cached_property
     def missing_of(self) -> BoolArray:
-        """Which leaves take missing values, one row per feature."""
+        """Incidence of missing values and leaves, one row per feature."""
         return np.ascontiguousarray(self.when_missing.T)
 
     @cached_property
@@ -126,13 +126,13 @@ class Leaves:
 
     @cached_property
     def offset(self) -> IntArray:
-        """Where the positions of a numeric feature begin when all are put in a row, one place left free after each."""
+        """Offsets of the positions of each numeric feature in one concatenated row, one place left free after each."""
         sizes = np.where([j in self.cuts for j in range(len(self.schema))], self.last + 2, 0)
         return np.concatenate([[0], np.cumsum(sizes)[:-1]])
 
     @cached_property
     def n_places(self) -> int:
-        """How many places all positions take in a row."""
+        """Length of the concatenated row of positions."""
         return int(sum(cuts.size + 2 for cuts in self.cuts.values())) + 1
 
     # -- questions ----------------------------------------------------------------------------------------------

@@ -82,7 +82,9 @@ class Median(Around):
         away = _DISTANCES[self.level]
         # of equal weights, a sum above one half is half a weight above it
         beyond = max(away, 0.25 * float(share[0])) if bool((share == share[0]).all()) else away
+        # scores at or above the median have more than half of the weight
         mip.row(above, lower=0.5 + beyond)
+        # scores at or below the median have at least half of the weight
         mip.row(below, lower=0.5 + away)
         return [median]
 
@@ -116,5 +118,6 @@ def _implied(mip: Mip, gap: Affine, low: float, high: float) -> Affine:
     if high < 0.0:
         return Affine()
     side = mip.column(integer=True, name="side")
+    # gap >= low (1 - side): at least 0 where side is 1
     mip.row(gap + side * low, lower=low)
     return side

@@ -313,9 +313,12 @@ class _Writer:
         on = self.mip.columns(k, 0.0, 1.0, integer=True, name=f"{name}_on")
         for i, unit in enumerate(units):
             halves = Affine(np.array([p[i], n[i]]), np.array([-1.0, 1.0]))
+            # s = p - n, its positive and negative parts
             self.mip.row(self.expression(sums, int(unit)) + halves, 0.0, 0.0)
         each = np.tile(np.arange(k, dtype=np.int64), 2)
         one = np.ones(k)
+        # p <= upper * on: 0 where the unit is off
         self.mip.rows(each, np.concatenate([p, on]), np.concatenate([one, -upper]), -np.inf, 0.0, k)
+        # n <= -lower * (1 - on): 0 where the unit is on
         self.mip.rows(each, np.concatenate([n, on]), np.concatenate([one, -lower]), -np.inf, -lower, k)
         return p, n

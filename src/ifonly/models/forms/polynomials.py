@@ -104,12 +104,12 @@ class Polynomials:
 
     @cached_property
     def turns(self) -> FloatArray:
-        """Where the function may change between rising and falling: roots of the slope, and knots."""
+        """Points where the function may change between rising and falling: roots of the slope, and knots."""
         return np.unique(np.concatenate([self._roots(1), self.knots[1:-1]]))
 
     @cached_property
     def bounds(self) -> FloatArray:
-        """Where a polygon must end: at knots and inflections."""
+        """Ends of its convex and concave pieces: knots and inflections."""
         return np.unique(np.concatenate([self._roots(2), self.knots[1:-1]]))
 
     # -- the protocol of a bend ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What changes of one or two features do to a linear function of the scores of trees, for all values at once.
+"""Scan of single and paired changes: a linear function of the scores of trees, at all values of one or two features.
 
 For a point, count per leaf how many features exclude it. A leaf excluded by no feature is where the point is; a leaf
 excluded by feature `j` alone is one that changing only `j` can reach. So the scores of all values of `j` need only
@@ -147,7 +147,7 @@ class TreeScan:
 
 @dataclass(frozen=True, eq=False)
 class _Spans:
-    """Where intervals begin and end among so many places."""
+    """Intervals, by their first and last places among so many."""
 
     begin: IntArray
     end: IntArray

@@ -10,6 +10,48 @@ order literals ``b[j,v] <=> x_j <= t[j,v]`` (see `ifonly.program.variables`) and
 
 The sums are cumulative over all leaves of a tree that imply the literal, not only those below one node, which is
 tighter than the node-wise rows of Misic (2020) at the same number of rows. Leaves outside the box are never built.
+
+Two trees with three cuts. The first goes by ``age <= 30`` to -1, else by ``debt <= 5`` to 2 or 1; the second by
+``age <= 40`` to 0 or 3. Nodes are numbered tree by tree, and a leaf (feature -1) points to itself:
+
+>>> import pandas as pd
+>>> schema = Schema.infer(pd.DataFrame({"age": [20.5, 60.5], "debt": [0.5, 9.5]}))
+>>> at_leaf = np.inf
+>>> nodes = Nodes(
+...     feature=np.array([0, -1, 1, -1, -1, 0, -1, -1]),
+...     cut=np.array([30, at_leaf, 5, at_leaf, at_leaf, 40, at_leaf, at_leaf]),
+...     mask=np.full(8, -1),
+...     masks=np.zeros((0, 1), bool),
+...     missing_left=np.zeros(8, bool),
+...     left=np.array([1, 1, 3, 3, 4, 6, 6, 7]),
+...     right=np.array([2, 1, 4, 3, 4, 7, 6, 7]),
+...     value=np.array([[0.0], [-1], [0], [2], [1], [0], [0], [3]]),
+...     roots=np.array([0, 5]),
+... )
+>>> form, u, mip = Trees(schema, nodes, base=np.zeros(1)), np.array([25.5, 3.5]), Mip()
+>>> (score,) = form.embed(mip, Variables(mip, Box.of(schema, u), u, form.cuts(), form.raw()))
+
+Columns are the five leaves ``y``, the literals of both cuts of age and of the one of debt. Nine rows come out:
+
+>>> program = mip.arrays()
+>>> for row, upper in zip(program.matrix.toarray(), program.row_upper):
+...     print("".join(f"{int(a):3}" if a else "  ." for a in row), " <=", int(upper))
+  1  1  1  .  .  .  .  .  <= 1
+  .  .  .  1  1  .  .  .  <= 1
+  .  .  .  .  .  1 -1  .  <= 0
+  1  .  .  .  . -1  .  .  <= 0
+  .  .  .  1  .  . -1  .  <= 0
+  .  1  1  .  .  1  .  .  <= 1
+  .  .  .  .  1  .  1  .  <= 1
+  .  1  .  .  .  .  . -1  <= 0
+  .  .  1  .  .  .  .  1  <= 1
+
+The first two are equations: one leaf of each tree. The third orders the literals: at most 30 is at most 40. Then, for age,
+the leaf below 30 needs its literal and so does the one below 40, the leaves above 30 (both in one row) and above 40 need
+that it is off; the last two say the same of debt, at 5. With the literals fixed, one leaf of each tree is left:
+
+>>> score.values.tolist(), form(u[None, :]).tolist()  # at age 25.5: -1 + 0
+([-1.0, 2.0, 1.0, 0.0, 3.0], [[-1.0]])
 """
 
 from __future__ import annotations
@@ -24,8 +66,9 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
-from ifonly.models.forms.leaf_rows import add_rows, cumulative
+from ifonly.models.forms.leaf_rows import add_rows, cumulative, partition_rows
 from ifonly.models.forms.leaves import Leaves
+from ifonly.models.forms.nodes import Addition, Nodes
 from ifonly.models.forms.units import add_exactly, common_unit
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
@@ -37,70 +80,6 @@ __all__ = ["Addition", "Nodes", "Trees"]
 BoolArray = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int32]
 _ROWS_AT_ONCE = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class Nodes:
-    """All nodes of all trees in one table, in raw units; a leaf points to itself.
-
-    Attributes
-    ----------
-    feature
-        The schema feature a node splits on, -1 at a leaf.
-    cut
-        Numeric split: left iff ``x <= cut``.
-    mask
-        Categorical split: a row of `masks`, left iff the level is in it; -1 otherwise.
-    missing_left
-        Where a missing value goes.
-    left, right
-        Children.
-    value
-        Scores at leaves, shape (nodes, outputs).
-    roots
-        The root of each tree.
-    """
-
-    feature: IntArray
-    cut: FloatArray
-    mask: IntArray
-    masks: BoolArray
-    missing_left: BoolArray
-    left: IntArray
-    right: IntArray
-    value: FloatArray
-    roots: IntArray
-
-    @cached_property
-    def depth(self) -> int:
-        """The longest path from a root to a leaf."""
-        level, depth = self.roots, 0
-        while level.size:
-            level = level[self.feature[level] >= 0]
-            depth += bool(level.size)
-            level = np.unique(np.concatenate([self.left[level], self.right[level]]))
-        return depth
-
-
-@dataclass(frozen=True, eq=False)
-class Addition:
-    """How the framework itself adds up the leaves of a row, to the last float, so that its ties are ours.
-
-    ``scores = (base + value[leaf of tree 1] + value[leaf of tree 2] + ...) / over``, in this order and in `dtype`.
-    """
-
-    value: FloatArray
-    base: FloatArray
-    over: float = 1.0
-    dtype: npt.DTypeLike = np.float64
-
-    def __call__(self, leaf: IntArray) -> FloatArray:
-        """Return the scores of rows that fall into these leaves, shape (rows, trees)."""
-        value = self.value[leaf].astype(self.dtype)
-        value[:, 0] += self.base.astype(self.dtype)
-        # NumPy's sum adds in pairs, no framework does; an accumulation goes from left to right.
-        total = np.add.accumulate(value, axis=1, dtype=self.dtype)[:, -1]
-        return np.asarray(total, dtype=np.float64) / self.over
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,6 +325,7 @@ class Trees:
         y = mip.columns(len(node), 0.0, 1.0, name="leaf")
         if len(node):
             used, group = np.unique(tree, return_inverse=True)
+            # sum_l y[l] = 1 for each tree
             mip.rows(group.astype(np.int64), y, np.ones(len(y)), 1.0, 1.0, len(used))
             self._numeric_rows(mip, x, y, group, low[several], high[several])
             self._level_rows(mip, x, y, group, levels[several])
@@ -382,7 +362,7 @@ class Trees:
             last = x.cells(j).cuts.size
             if not ((low[:, j] > 0) | (high[:, j] < last)).any():
                 continue
-            left = ~_in_order(mip, x.literals(j), y, tree, low[:, j], high[:, j], last)
+            left = ~partition_rows(mip, x.literals(j), y, tree, low[:, j], high[:, j], last)
             bounded = np.flatnonzero(left & (high[:, j] < last))
             if bounded.size:
                 b = x.literals(j)
@@ -408,43 +388,3 @@ class Trees:
                 n = len(used)
                 column = np.repeat(q.columns, n)
                 add_rows(mip, row.astype(np.int64), y[outside], np.arange(n), column, 1.0, 1.0, n)
-
-
-def _in_order(
-    mip: Mip, b: IntArray, y: IntArray, tree: IntArray, low: Positions, high: Positions, last: int
-) -> BoolArray:
-    """Add ``sum {y[l] : l spans the cells i..k} = b[k] - b[i-1]`` for trees whose leaves' intervals are a partition.
-
-    For these the cumulative rows say the same, with an entry per leaf and cut in place of one per leaf. Only partitions
-    into three intervals or more are worth it. Returns the leaves that need no other rows along this feature.
-    """
-    done = np.zeros(len(y), dtype=np.bool_)
-    unbounded = np.bincount(tree, (low == 0) & (high == last))
-    leaves = np.flatnonzero(((unbounded == 0) & (np.bincount(tree) >= 3))[tree])
-    if not leaves.size:
-        return done
-    size = last + 1
-    key = (tree[leaves].astype(np.int64) * size + low[leaves]) * size + high[leaves]
-    spans, own = np.unique(key, return_inverse=True)
-    group, begin, end = spans // size**2, spans // size % size, spans % size
-    new = np.concatenate([[True], group[1:] != group[:-1]])
-    wrong = np.where(new, begin != 0, begin != np.concatenate([[0], end[:-1] + 1]))
-    wrong |= np.concatenate([new[1:], [True]]) & (end != last)
-    count = np.bincount(group)
-    chosen = (np.bincount(group, wrong) == 0) & (count >= 3)
-    kept = chosen[group]
-    place = np.cumsum(kept) - 1
-    held = np.flatnonzero(kept[own])
-    up, down = np.flatnonzero(kept & (end < last)), np.flatnonzero(kept & (begin > 0))
-    whole = (end[kept] == last).astype(np.float64)
-    if held.size:
-        mip.rows(
-            np.concatenate([place[own[held]], place[up], place[down]]).astype(np.int64),
-            np.concatenate([y[leaves[held]], b[end[up]], b[begin[down] - 1]]),
-            np.concatenate([np.ones(len(held)), np.full(len(up), -1.0), np.ones(len(down))]),
-            whole,
-            whole,
-            int(kept.sum()),
-        )
-        done[leaves[held]] = True
-    return done

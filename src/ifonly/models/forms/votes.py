@@ -100,6 +100,7 @@ class Votes:
         else:
             columns = mip.columns(n, 0.0, 1.0, integer=True, name="votes")
             votes = [Affine.of(int(c)) for c in columns]
+            # one class has the vote
             mip.row(Affine.total(votes), 1.0, 1.0)
         for (k, m), gap, *known in zip(self._pairs(), gaps, low, high, strict=True):
             bounds = mip.bounds(gap)
@@ -108,7 +109,9 @@ class Votes:
             away = _DISTANCES[self.level] * size
             room = away, max(away, 0.5 * self._resolution)
             mine, other = room if self._first_wins() else room[::-1]
+            # s_k - s_m >= mine where k has the vote (else its lower bound a)
             mip.row(gap - votes[k] * (mine - a), lower=a)
+            # s_k - s_m <= -other where m has the vote (else its upper bound b)
             mip.row(gap + votes[m] * (b + other), upper=b)
         return votes
 

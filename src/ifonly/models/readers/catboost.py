@@ -47,7 +47,7 @@ def refuse_booster(booster: Any, source: Source) -> Read:
     """A bare CatBoost predicts raw scores, whatever it was trained for."""
     raise UnsupportedModel(
         f"{source.where}a bare {type(booster).__name__} predicts raw scores. Wrap it: "
-        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.adapters.boosters."
+        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.adapters."
     )
 
 
@@ -127,7 +127,7 @@ def _exported(booster: Any, source: Source) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Which column of the data each feature of the model is, and the hash of each category."""
+    """Layout of the model's input: the column of the data that each of its features is, and the hash of each category."""
 
     source: Source
     numbers: dict[int, int]

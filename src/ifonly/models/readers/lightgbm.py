@@ -58,7 +58,7 @@ def refuse_booster(booster: Any, source: Source) -> Read:
     """A native booster has no labels."""
     raise UnsupportedModel(
         f"{source.where}a native {type(booster).__name__} has no labels. Wrap it: BoosterClassifier(booster, classes) "
-        "or BoosterRegressor(booster) from ifonly.adapters.boosters."
+        "or BoosterRegressor(booster) from ifonly.adapters."
     )
 
 

@@ -51,7 +51,7 @@ def _form(estimator: Any, source: Source) -> tuple[Trees, frozenset[int]]:
 
 
 def _received(estimator: Any, source: Source) -> Source:
-    """What the trees are given: categories first, as the codes of the estimator's own encoder, then the numbers."""
+    """Return the trees' input: categories first, as the codes of the estimator's own encoder, then the numbers."""
     columns = source.columns
     if estimator.is_categorical_ is not None:
         encoded = np.asarray(estimator.is_categorical_, dtype=np.bool_)

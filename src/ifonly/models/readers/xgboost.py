@@ -59,7 +59,7 @@ def refuse_booster(booster: Any, source: Source) -> Read:
     """A native booster takes a DMatrix, so there is nothing to confirm an answer with."""
     raise UnsupportedModel(
         f"{source.where}a native {type(booster).__name__} has no predict for frames. Wrap it: "
-        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.adapters.boosters."
+        "BoosterClassifier(booster, classes) or BoosterRegressor(booster) from ifonly.adapters."
     )
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,12 +25,33 @@ from ifonly.errors import UnsupportedModel
 from ifonly.models.reading.source import Column, Source
 from ifonly.models.reading.stepwise import Jumps, as_floats, step_column
 
-__all__ = ["declaration", "read_columns"]
+__all__ = ["column_wise", "declaration", "read_columns"]
+
+Declared = TypeVar("Declared")
 
 _MOST_VALUES = 100_000  # of a grid that is pushed through value by value
 _MOST_STEPS = 2_000
 _PROBES = 257
 _STRAIGHT = 1e-11
+
+
+def column_wise(how: Any = True) -> Callable[[Declared], Declared]:
+    """Mark a function, or a class of transformers, as one that looks at one column at a time.
+
+    Examples
+    --------
+    >>> @column_wise("monotone")
+    ... def in_thousands(X):
+    ...     return X / 1000
+    >>> in_thousands.column_wise
+    'monotone'
+    """
+
+    def mark(declared: Declared) -> Declared:
+        declared.column_wise = how  # type: ignore[attr-defined]
+        return declared
+
+    return mark
 
 
 def declaration(transformer: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the readers of computation graphs share: arithmetic on signals, what an adapter receives, and its decision."""
+"""Computation graphs, as their readers share them: arithmetic on signals, an adapter's input, and its decision."""
 
 from __future__ import annotations
 

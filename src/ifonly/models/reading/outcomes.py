@@ -1,4 +1,4 @@
-"""What a read model says, as forms that can be put together: probabilities, votes, decision scores and values."""
+"""Outcomes of a read model as forms that can be put together: probabilities, votes, decision scores and values."""
 
 from __future__ import annotations
 

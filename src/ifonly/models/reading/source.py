@@ -1,4 +1,4 @@
-"""What an estimator receives: columns that are functions of the canonical vector, read through the user's transformers.
+"""Source: an estimator's input columns as functions of the canonical vector, read through the user's transformers.
 
 A `Source` holds one symbolic `Column` per column that reaches the estimator, and `evaluate`, the user's own fitted
 preprocessing applied to canonical rows. Linear and network readers need columns that are affine in `u`; tree readers
@@ -151,7 +151,7 @@ class Source:
 
     @cached_property
     def _received_missing(self) -> dict[int, Any]:
-        """What the estimator receives when one feature of the base row is missing; without those that raise."""
+        """Return the estimator's input when one feature of the base row is missing; without those that raise."""
         rows = np.repeat(self.base[None, :], len(self.schema), axis=0)
         numeric = np.array([isinstance(f, Numeric) for f in self.schema.features], dtype=np.bool_)
         for j, is_number in enumerate(numeric):

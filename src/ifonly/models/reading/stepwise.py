@@ -25,7 +25,7 @@ __all__ = ["Jumps", "as_floats", "step_column", "table_columns"]
 
 @dataclass(frozen=True, eq=False)
 class Jumps:
-    """Where a function of one received column may jump.
+    """Breakpoints at which a function of one received column may jump.
 
     Attributes
     ----------

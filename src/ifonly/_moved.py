@@ -1,0 +1,121 @@
+"""Deprecated import paths: modules that moved are still found by their old names, with a warning that says the new one.
+
+A finder at the end of `sys.meta_path` answers only for names that nothing else answers for. The old name then *is* the
+module at the new place, so classes are the same objects, and pickles and skops files that name an old path still load.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+__all__ = ["MOVED", "forwarding", "install"]
+
+
+def _below(old: str, new: str, names: str) -> dict[str, str]:
+    """Return old -> new for modules that kept their names and changed their folder."""
+    return {f"{old}.{name}": f"{new}.{name}" for name in names.split()}
+
+
+MOVED: Mapping[str, str] = {
+    **_below("ifonly", "ifonly.data", "features schema tables"),
+    **_below("ifonly", "ifonly.program", "box mip scaling shifted variables"),
+    **_below("ifonly", "ifonly.question", "options problem training"),
+    **_below("ifonly", "ifonly.result", "html metrics plots serial text"),
+    **_below("ifonly", "ifonly.criteria.robustness", "adversary nogo ranges"),
+    **_below("ifonly", "ifonly.search", "affordable blame direct grids incumbents knapsack reduce several"),
+    **_below("ifonly.criteria", "ifonly.criteria.causality", "acting causes learning mechanism"),
+    **_below("ifonly.criteria", "ifonly.question", "crossing feasible outside"),
+    **_below("ifonly.models", "ifonly.models.forms", "additive around bends complete compose curves leaf_rows leaves"),
+    **_below("ifonly.models", "ifonly.models.forms", "linear median network polynomials propagate scan steps trees"),
+    **_below("ifonly.models", "ifonly.models.forms", "units votes"),
+    **_below("ifonly.models", "ifonly.models.reading", "assemble codes columnwise graphs outcomes pullback source"),
+    **_below("ifonly.models", "ifonly.models.reading", "stepwise transforms"),
+    "ifonly.boosters": "ifonly.adapters.boosters",
+    "ifonly.engine": "ifonly.search.boxes",
+    "ifonly.fitted": "ifonly.models.opening",
+    "ifonly.hull": "ifonly.criteria.manifold.hull",
+    "ifonly.splitting": "ifonly.search.cells",
+    "ifonly.trained": "ifonly.adapters.estimator",
+    "ifonly.criteria.demands": "ifonly.criteria.actionability.demands",
+    "ifonly.criteria.distinct": "ifonly.criteria.diversity.distinct",
+    "ifonly.criteria.hull_branches": "ifonly.criteria.manifold.branches",
+    "ifonly.criteria.hull_points": "ifonly.criteria.manifold.points",
+    "ifonly.criteria.hull_rows": "ifonly.criteria.manifold.rows",
+    "ifonly.criteria.hulls": "ifonly.criteria.manifold.in_hull",
+    "ifonly.criteria.isolation": "ifonly.criteria.manifold.isolation",
+    "ifonly.criteria.lengths": "ifonly.program.euclidean",
+    "ifonly.criteria.stays": "ifonly.criteria.robustness.keeps_lead",
+    "ifonly.solvers.columns": "ifonly.solvers.priced_lp",
+    "ifonly.solvers.pricing": "ifonly.solvers.branch_and_price",
+}
+
+# Where the advice is to import from: a catalogue where there is one, else the module itself.
+_CATALOGUES: Mapping[str, str] = {
+    "ifonly.adapters.boosters": "ifonly.adapters",
+    "ifonly.data.schema": "ifonly.data.schema (Schema itself: ifonly)",
+    "ifonly.models.reading.assemble": "ifonly.extend",
+    "ifonly.models.reading.transforms": "ifonly.extend",
+    "ifonly.program.box": "ifonly.extend",
+    "ifonly.program.mip": "ifonly.extend",
+    "ifonly.program.variables": "ifonly.extend",
+}
+
+
+class _Alias(Loader):
+    """The loader of an old name: it puts the module at the new place into `sys.modules` under the old name, too."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave the placeholder to the import system; `exec_module` replaces it."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Replace the placeholder by the module itself, and warn whoever asked for the old name."""
+        old = module.__name__
+        new = MOVED[old]
+        warnings.warn(
+            f"{old} has moved: import from {_CATALOGUES.get(new, new)}. The old name will be removed in ifonly 1.0.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        sys.modules[old] = importlib.import_module(new)
+
+
+class _Finder(MetaPathFinder):
+    """The finder of old names, asked after all others."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 - part of the protocol
+        target: ModuleType | None = None,  # noqa: ARG002 - part of the protocol
+    ) -> ModuleSpec | None:
+        """Return the spec of an alias, or None for a name that never moved."""
+        return ModuleSpec(fullname, _Alias()) if fullname in MOVED else None
+
+
+def install() -> None:
+    """Let old names be found; a second call changes nothing."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())
+
+
+def forwarding(module: str, moved: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a module some of whose names moved: name -> the module to import it from."""
+
+    def __getattr__(name: str) -> Any:  # noqa: N807 - a module's own
+        if name not in moved:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warnings.warn(
+            f"{module}.{name} has moved: import it from {moved[name]}. The old name will be removed in ifonly 1.0.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(importlib.import_module(moved[name]), name)
+
+    return __getattr__

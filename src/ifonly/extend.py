@@ -1,0 +1,113 @@
+"""Catalogue for people who extend `ifonly`: every name that a criterion, a reader, a form or a solver of your own needs.
+
+Import from here; the places inside the package may change. ``docs/architecture.md`` has an example of each.
+
+>>> from ifonly.extend import Affine, Criterion, Demand, check_criterion
+>>> Criterion.__module__
+'ifonly.question.criterion'
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ifonly.data.schema import Schema
+from ifonly.models.form import Form
+from ifonly.models.read import Model, Read
+from ifonly.models.registry import known_readers, reads
+from ifonly.program.box import Box
+from ifonly.program.cells import Cells
+from ifonly.program.mip import Affine, Mip, MipArrays
+from ifonly.program.variables import Variables
+from ifonly.question.costs import Costs
+from ifonly.question.criterion import Criterion
+from ifonly.question.demand import Demand
+from ifonly.question.problem import Problem
+from ifonly.question.query import Query
+from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
+
+if TYPE_CHECKING:
+    from ifonly.models.reading.assemble import RawTree, assemble, float64_at_most
+    from ifonly.models.reading.columnwise import column_wise
+    from ifonly.models.reading.source import Column, Source
+    from ifonly.models.reading.transforms import transforms
+    from ifonly.testing import (
+        check_criterion,
+        check_form,
+        check_reader,
+        check_solver,
+        criterion_checks,
+        form_checks,
+        reader_checks,
+        solver_checks,
+    )
+
+__all__ = [
+    "Affine",
+    "Backend",
+    "Box",
+    "Capability",
+    "Cells",
+    "Column",
+    "Costs",
+    "Criterion",
+    "Demand",
+    "Form",
+    "Limits",
+    "Mip",
+    "MipArrays",
+    "Model",
+    "Problem",
+    "Query",
+    "RawTree",
+    "Read",
+    "Schema",
+    "Solution",
+    "Source",
+    "Status",
+    "Variables",
+    "assemble",
+    "check_criterion",
+    "check_form",
+    "check_reader",
+    "check_solver",
+    "column_wise",
+    "criterion_checks",
+    "float64_at_most",
+    "form_checks",
+    "known_readers",
+    "reader_checks",
+    "reads",
+    "solver_checks",
+    "transforms",
+]
+
+# Loaded when they are asked for: `import ifonly` itself needs none of them.
+_LATE = {
+    "Column": "ifonly.models.reading.source",
+    "RawTree": "ifonly.models.reading.assemble",
+    "Source": "ifonly.models.reading.source",
+    "assemble": "ifonly.models.reading.assemble",
+    "check_criterion": "ifonly.testing",
+    "check_form": "ifonly.testing",
+    "check_reader": "ifonly.testing",
+    "check_solver": "ifonly.testing",
+    "criterion_checks": "ifonly.testing",
+    "column_wise": "ifonly.models.reading.columnwise",
+    "form_checks": "ifonly.testing",
+    "reader_checks": "ifonly.testing",
+    "solver_checks": "ifonly.testing",
+    "float64_at_most": "ifonly.models.reading.assemble",
+    "transforms": "ifonly.models.reading.transforms",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
