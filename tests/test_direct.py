@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -30,6 +32,7 @@ CRITERIA: dict[str, list[Criterion]] = {
 }
 
 
+@cache
 def explainers(name: str) -> tuple[Explainer, Explainer]:
     return Explainer(MODELS[name], X), Explainer(MODELS[name], X, solver="highs")
 

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+STUDIES = {"10_german_study.py", "11_heart_study.py"}  # long, and tests/test_studies.py asks their parts as well
 
 
 def test_examples_are_found() -> None:
@@ -17,7 +18,11 @@ def test_examples_are_found() -> None:
     assert EXAMPLES, "examples/ has no numbered example"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, marks=pytest.mark.slow) if path.name in STUDIES else path for path in EXAMPLES],
+    ids=lambda path: path.name,
+)
 def test_example_runs(example: Path, tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, str(example)],

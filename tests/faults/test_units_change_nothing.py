@@ -6,6 +6,7 @@ further answers were lost.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ ASKED: dict[str, tuple[list[Any], int]] = {
 }
 
 
-def question(unit: float, kind: str) -> tuple[Any, pd.DataFrame, pd.DataFrame]:
+@cache
+def question(unit: float, kind: str) -> tuple[Any, Explainer, pd.DataFrame]:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(0, 1, (120, 2)), columns=["assets", "debts"])
     X["debts"] *= -1
@@ -46,7 +48,7 @@ def question(unit: float, kind: str) -> tuple[Any, pd.DataFrame, pd.DataFrame]:
     X *= unit
     model = make_pipeline(StandardScaler(), last).fit(X, y)
     row = X[model.predict(X) == "no"].sort_values("assets").iloc[[5]]
-    return model, X, row
+    return model, Explainer(model, X, criteria=[]), row
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -55,10 +57,10 @@ def test_costs_and_numbers_of_answers_are_the_same_in_every_unit(kind: str, name
     criteria, n = ASKED[name]
     seen = []
     for unit in UNITS:
-        model, X, row = question(unit, kind)
+        model, explainer, row = question(unit, kind)
         if name == "row":
             criteria = [Proximity("l1"), Actionability(rows=[LinearRow({"assets": 1, "debts": 2}, at_most=0.2 * unit)])]
-        answer = Explainer(model, X, criteria=criteria).explain(row, want="yes", n=n, time_limit=60.0)
+        answer = explainer.explain(row, want="yes", n=n, criteria=criteria, time_limit=60.0)
         scale = unit if name == "linf" else 1.0
         seen.append((len(answer), answer.status, *(c.certificate.objective / scale for c in answer)))
         assert (model.predict(answer.frame()) == "yes").all()

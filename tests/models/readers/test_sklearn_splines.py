@@ -21,7 +21,7 @@ FRAME = mixed_frame(200).assign(income=lambda f: f["income"] / 1000.0)
 YES = (outcome(FRAME) > 0).astype(int)
 TWO = FRAME[["income", "debt"]]
 WIDE = Schema.infer(TWO).with_bounds("income", -5, 20).with_bounds("debt", -1, 2)
-FOREST = RandomForestClassifier(5, max_depth=3, random_state=0)
+FOREST = RandomForestClassifier(3, max_depth=3, random_state=0)
 
 
 @pytest.mark.parametrize("beyond", ["constant", "linear", "continue"])
