@@ -188,13 +188,14 @@ def pipe(last: Any, target: str = "two") -> Any:
 MODELS: dict[str, Callable[[], Any]] = {
     "logistic": lambda: pipe(LogisticRegression()),
     "tree": lambda: pipe(DecisionTreeClassifier(max_depth=8, random_state=0)),
+    "small forest": lambda: pipe(RandomForestClassifier(9, max_depth=4, random_state=0)),
     "forest": lambda: pipe(RandomForestClassifier(30, max_depth=5, random_state=0)),
     "big forest": lambda: pipe(RandomForestClassifier(70, random_state=0)),
     "boosting": lambda: pipe(GradientBoostingClassifier(n_estimators=60, max_depth=3, random_state=0)),
     "bins": lambda: pipe(HistGradientBoostingClassifier(max_iter=25, random_state=0)),
     "network": lambda: pipe(MLPClassifier((20, 20), max_iter=200, random_state=0)),
     "wide network": lambda: pipe(MLPClassifier((150,), max_iter=100, random_state=0)),
-    "calibrated": lambda: pipe(CalibratedClassifierCV(GradientBoostingClassifier(n_estimators=10, random_state=0))),
+    "calibrated": lambda: pipe(CalibratedClassifierCV(GradientBoostingClassifier(n_estimators=5, random_state=0))),
     "votes": lambda: pipe(
         VotingClassifier([("a", LogisticRegression()), ("b", RandomForestClassifier(10, max_depth=4, random_state=0))])
     ),
@@ -441,7 +442,7 @@ def test_without_an_answer_a_failing_solver_is_an_error() -> None:
 
 
 def test_the_first_answer_outlives_the_time_for_a_second() -> None:
-    asked = question(KINDS["three sets of features"], [Diversity("features")])
+    asked = question(Kind("small forest"), [Diversity("features")])
     known = asked.one(asked.statement)
 
     class Late:
@@ -608,7 +609,7 @@ def test_copies_of_a_model_count() -> None:
 
 def test_a_program_that_is_too_large_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a program the cells are searched to the end, with the same answer and the same proof."""
-    asked = question(KINDS["a forest"], [Sparsity(at_most=2)])
+    asked = question(Kind("small forest"), [Sparsity(at_most=2)])
     solved = asked.one(asked.statement).counterfactual.certificate
     monkeypatch.setattr(engine, "affordable", lambda *_: False)
     searched = asked.one(asked.statement).counterfactual.certificate

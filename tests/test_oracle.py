@@ -36,7 +36,7 @@ from ifonly import (
 
 NORMS = ("l1", "l2", "linf", "mahalanobis")
 PER_NORM = 80
-PLAIN = 28  # of each norm in the plain run
+PLAIN = 24  # of each norm in the plain run
 ORDER = ["none", "some", "much"]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 

@@ -264,7 +264,7 @@ def continuous(seed: int, n: int = 60) -> tuple[Continuous, Explainer]:
     return c, Explainer(c.model, c.X, c.y, criteria=[Proximity("l1")])
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("epsilon", "norm"), [(0.0, "l1"), (0.3, "l1"), (0.1, "linf"), (0.6, "linf"), (2.5, "l1")])
 @pytest.mark.parametrize("n_hulls", [1, 3])
 def test_optimum_is_that_of_one_program_with_all_rows(seed: int, epsilon: float, norm: Any, n_hulls: int) -> None:

@@ -145,8 +145,19 @@ def ball(row: pd.DataFrame, X: pd.DataFrame, radius: float, norm: str, n: int) -
     return rows
 
 
-@pytest.mark.parametrize("norm", ["linf", "l2"])
-@pytest.mark.parametrize("family", ["logistic", "forest", "boosting", "network"])
+@pytest.mark.parametrize(
+    ("family", "norm"),
+    [
+        ("logistic", "l2"),
+        ("forest", "linf"),
+        ("boosting", "l2"),
+        ("network", "linf"),
+        pytest.param("logistic", "linf", marks=pytest.mark.slow),
+        pytest.param("forest", "l2", marks=pytest.mark.slow),
+        pytest.param("boosting", "linf", marks=pytest.mark.slow),
+        pytest.param("network", "l2", marks=pytest.mark.slow),
+    ],
+)
 def test_a_hundred_thousand_attacks_flip_nothing(family: str, norm: str) -> None:
     (X, _), model, explainer = larger(), fitted(family), explainer_of(family)
     refused = X[model.predict(X) == "no"]
