@@ -1,14 +1,18 @@
 """Every numbered example runs from an empty folder and ends well."""
 
 import os
+import runpy
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+PROCESSES = {"01_quickstart.py", "04_batch.py"}  # a fresh process each; for the others its imports are most of the work
+STUDIES = {"10_german_study.py", "11_heart_study.py"}  # long, and tests/test_studies.py asks their parts as well
 
 
 def test_examples_are_found() -> None:
@@ -17,8 +21,17 @@ def test_examples_are_found() -> None:
     assert EXAMPLES, "examples/ has no numbered example"
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_example_runs(example: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, marks=pytest.mark.slow) if path.name in STUDIES else path for path in EXAMPLES],
+    ids=lambda path: path.name,
+)
+def test_example_runs(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if example.name not in PROCESSES | STUDIES:
+        monkeypatch.chdir(tmp_path)
+        with warnings.catch_warnings(action="default"):
+            runpy.run_path(str(example), run_name="__main__")
+        return
     run = subprocess.run(
         [sys.executable, str(example)],
         cwd=tmp_path,

@@ -45,6 +45,7 @@ from ifonly import (
 NORMS = ("l1", "l2", "linf", "mahalanobis")
 PER_NORM = 80
 PER_FAMILY = 16
+PLAIN = 24  # of each norm in the plain run
 ORDER = ["none", "some", "much"]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -364,7 +365,9 @@ class Bent(Case):
         return last, bent if self.regression else labels.astype(str)
 
 
-@pytest.mark.parametrize("seed", range(PER_NORM))
+@pytest.mark.parametrize(
+    "seed", [seed if seed < PLAIN else pytest.param(seed, marks=pytest.mark.slow) for seed in range(PER_NORM)]
+)
 @pytest.mark.parametrize("norm", NORMS)
 def test_optimum_is_that_of_enumeration(norm: str, seed: int) -> None:
     compare(Case(np.random.default_rng([NORMS.index(norm), seed]), norm), seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -17,7 +18,7 @@ from ifonly import Explainer, NotProvenOptimal, Proximity
 from ifonly.result.serial import explanation_from_dict, explanation_to_dict
 from ifonly.result.values import Certificate, worst_status
 from ifonly.tolerances import LEAST_COST, OPTIMALITY, allowed_gap, closing_gap, relative_gap
-from worlds import World
+from worlds import world_of
 
 COSTS = st.floats(0.0, 1e12)
 
@@ -96,8 +97,8 @@ def test_the_printed_per_cent_is_not_less_than_the_gap(gap: float) -> None:
 @pytest.mark.parametrize("family", ["logistic", "tree", "forest", "network"])
 @pytest.mark.parametrize("gap", [1e-6, 0.1, 0.5, 0.9])
 def test_what_an_answer_claims_is_true_by_enumeration(family: str, gap: float) -> None:
-    world = World(21, family)
-    explainer = Explainer(world.model, world.X)
+    world = world_of(21, family)
+    explainer = world.explainer()
     for row in world.factuals(3):
         answer = explainer.explain(row, want="yes", gap=gap)  # a warning is an error here
         best = float(world.costs(row)[world.said].min())
@@ -118,7 +119,7 @@ def test_what_an_answer_claims_is_true_by_enumeration(family: str, gap: float) -
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_a_small_cost_is_proven_as_a_large_one_is(scale: float) -> None:
     """The same question with all costs times a factor: the same answer, and the same word for it."""
-    world = World(22, "forest")
+    world = world_of(22, "forest")
     row = world.factuals(1)[0]
     weights = dict.fromkeys([*world.names, "colour"], scale)
     answer = Explainer(world.model, world.X, criteria=[Proximity(weights=weights)]).explain(row, want="yes")
@@ -128,9 +129,9 @@ def test_a_small_cost_is_proven_as_a_large_one_is(scale: float) -> None:
 
 
 def test_a_batch_has_the_same_words() -> None:
-    world = World(23, "forest")
+    world = world_of(23, "forest")
     rows = pd.concat(world.factuals(6))
-    explainer = Explainer(world.model, world.X)
+    explainer = world.explainer()
     batch = explainer.explain_all(rows, want="yes", gap=0.9)
     singles = [explainer.explain(rows.iloc[[i]], want="yes", gap=0.9).status for i in range(len(rows))]
     assert batch.status().tolist() == singles
@@ -149,7 +150,8 @@ def test_a_search_that_was_stopped_says_what_it_knows() -> None:
     assert answer.status == certificate.status
     if answer.status != "optimal":
         assert [w.category for w in heard] == [NotProvenOptimal]
-        assert f"not proven optimal after 0.0 s: {certificate}." in str(heard[0].message)
+        known = re.escape(f" s: {certificate}.")
+        assert re.search(rf"not proven optimal after \d+\.\d{known}", str(heard[0].message))
         assert str(certificate) in str(answer)
         assert str(certificate) in answer.to_html()
 
@@ -157,8 +159,8 @@ def test_a_search_that_was_stopped_says_what_it_knows() -> None:
 # -- files -----------------------------------------------------------------------------------------------------------
 def test_an_old_file_is_read_with_what_its_numbers_prove() -> None:
     """Written when the gap was relative to at least 1 and `proven` to the gap that was asked for."""
-    world = World(21, "logistic")
-    answer = Explainer(world.model, world.X).explain(world.factuals(1)[0], want="yes", n=2)
+    world = world_of(21, "logistic")
+    answer = world.explainer().explain(world.factuals(1)[0], want="yes", n=2)
     assert explanation_from_dict(explanation_to_dict(answer)).status == "optimal"
     for bound, status in ((0.76, "feasible"), (0.0, "no_bound"), (1.0, "optimal")):
         data = explanation_to_dict(answer)
@@ -174,8 +176,8 @@ def test_an_old_file_is_read_with_what_its_numbers_prove() -> None:
 
 
 def test_a_file_keeps_the_gap_that_was_asked_for() -> None:
-    world = World(23, "forest")
-    explainer = Explainer(world.model, world.X)
+    world = world_of(23, "forest")
+    explainer = world.explainer()
     answers = [explainer.explain(row, want="yes", gap=0.9) for row in world.factuals(6)]
     loose = next(a for a in answers if a.status == "within_gap")
     data = explanation_to_dict(loose)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+
+from ifonly import Explainer
+from ifonly.criteria import Criterion
 
 FAMILIES = {
     "logistic": lambda seed: LogisticRegression(max_iter=5000),
@@ -63,6 +67,15 @@ class World:
         ).astype(self.X.dtypes.to_dict())
         self.said = np.asarray(self.model.predict(self.grid)) == "yes"
         self.ranges = np.array([s - 1.0 for s in self.sizes])
+        self._explainers: dict[str, Explainer] = {}
+
+    def explainer(self, *criteria: Criterion, labelled: bool = False) -> Explainer:
+        """Return an explainer of this world, the same one each time: reading a model is most of the work."""
+        key = repr((criteria, labelled))
+        if key not in self._explainers:
+            y = self.y if labelled else None
+            self._explainers[key] = Explainer(self.model, self.X, y, criteria=criteria or None)
+        return self._explainers[key]
 
     def factuals(self, n: int) -> list[pd.DataFrame]:
         refused = self.X[np.asarray(self.model.predict(self.X)) == "no"]
@@ -93,3 +106,9 @@ class World:
             at = [np.clip(np.arange(s) + d, 0, s - 1) for s, d in zip(self.sizes, shift, strict=True)]
             out &= good[np.ix_(*at, range(3))]
         return out.ravel()
+
+
+@cache
+def world_of(seed: int, family: str, sizes: tuple[int, ...] = (9, 8, 6)) -> World:
+    """Return a world that others may use as well."""
+    return World(seed, family, sizes)

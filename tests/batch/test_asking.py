@@ -19,7 +19,7 @@ from ifonly.batch.asking import ask_many, ask_one
 WISHES = ["good", None, Target("good", probability=0.7), Target("bad")]
 
 
-def people(n: int = 24) -> pd.DataFrame:
+def people(n: int = 14) -> pd.DataFrame:
     return questions.people(n, seed=5)
 
 

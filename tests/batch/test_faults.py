@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,6 +39,13 @@ def explainer() -> Explainer:
 @pytest.fixture(scope="module")
 def whole(explainer: Explainer, tmp_path_factory: pytest.TempPathFactory) -> Batch:
     return explain(explainer, tmp_path_factory.mktemp("whole"), output="csv")
+
+
+@pytest.fixture
+def copied(explainer: Explainer, whole: Batch, tmp_path: Path) -> Batch:
+    """A whole batch to spoil, in a folder of its own."""
+    shutil.copytree(whole.folder, tmp_path, dirs_exist_ok=True)
+    return explain(explainer, tmp_path, output="csv")
 
 
 def table(batch: Batch) -> pd.DataFrame:
@@ -136,9 +144,7 @@ def test_a_disk_that_refuses_is_told_and_the_batch_goes_on_later(
 
     with monkeypatch.context() as patch:
         if where == "shard":
-            explain(explainer, tmp_path, output="csv")  # the plan is there
-            for path in (tmp_path / "shards").iterdir():
-                path.unlink()
+            shutil.copy(whole.folder / "plan.json", tmp_path)
             patch.setattr(writing.os, "fsync", refuse)
         else:
             real = os.write
@@ -181,9 +187,9 @@ def spoil(path: Path, how: str) -> None:
     ("how", "state"), [("cut", "corrupt"), ("empty", "corrupt"), ("noise", "corrupt"), ("foreign", "foreign")]
 )
 def test_a_shard_without_the_plan_s_footer_is_made_again(
-    explainer: Explainer, whole: Batch, tmp_path: Path, how: str, state: str
+    copied: Batch, whole: Batch, tmp_path: Path, how: str, state: str
 ) -> None:
-    batch = explain(explainer, tmp_path, output="csv")
+    batch = copied
     spoil(tmp_path / "shards" / "000000.csv", how)
     assert batch.status()[state] == [0]
     verdict = batch.verify()
@@ -196,8 +202,8 @@ def test_a_shard_without_the_plan_s_footer_is_made_again(
 
 
 @pytest.mark.parametrize("how", ["flipped", "doubled"])
-def test_a_shard_whose_content_was_changed_is_found(explainer: Explainer, tmp_path: Path, how: str) -> None:
-    batch = explain(explainer, tmp_path, output="csv")
+def test_a_shard_whose_content_was_changed_is_found(copied: Batch, tmp_path: Path, how: str) -> None:
+    batch = copied
     spoil(tmp_path / "shards" / "000000.csv", how)
     assert "is corrupt" in str(batch.verify())
     with pytest.raises(BatchFailed, match="is corrupt"):
@@ -224,11 +230,11 @@ def test_parquet_shards_are_guarded_too(explainer: Explainer, tmp_path: Path) ->
     assert batch.verify().ok
 
 
-def test_verify_measures_answers_anew(explainer: Explainer, tmp_path: Path) -> None:
+def test_verify_measures_answers_anew(copied: Batch, tmp_path: Path) -> None:
     """A shard that is whole, with a right footer, but with wrong answers in it."""
     from ifonly.batch.shards import write_shard
 
-    batch = explain(explainer, tmp_path, output="csv")
+    batch = copied
     shard = batch.plan.shard(0)
     path = shard_path(tmp_path, batch.plan, shard)
     records, right = read_shard(tmp_path, batch.plan, shard), path.read_bytes()
@@ -253,8 +259,8 @@ def test_verify_measures_answers_anew(explainer: Explainer, tmp_path: Path) -> N
     assert "Row 99 is in shard 0" in verdict
 
 
-def test_a_journal_with_a_torn_line_or_of_another_plan(explainer: Explainer, whole: Batch, tmp_path: Path) -> None:
-    batch = explain(explainer, tmp_path, output="csv")
+def test_a_journal_with_a_torn_line_or_of_another_plan(copied: Batch, whole: Batch, tmp_path: Path) -> None:
+    batch = copied
     shard = batch.plan.shard(0)
     records = read_shard(tmp_path, batch.plan, shard)
     place = tmp_path / "shards"
@@ -284,7 +290,7 @@ class Fatal(LogisticRegression):
         return super().predict(X)
 
 
-@pytest.mark.parametrize("how", ["once", "always"])
+@pytest.mark.parametrize("how", ["once", pytest.param("always", marks=pytest.mark.slow)])
 def test_a_worker_that_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     mark = tmp_path / "mark"
     mark.write_text(how)
@@ -334,8 +340,8 @@ def test_two_runners_share_the_shards(explainer: Explainer, whole: Batch, tmp_pa
     assert batch.verify().ok
 
 
-def test_two_runners_of_one_shard_write_the_same_file(explainer: Explainer, whole: Batch, tmp_path: Path) -> None:
-    batch = explain(explainer, tmp_path, output="csv")
+def test_two_runners_of_one_shard_write_the_same_file(copied: Batch, whole: Batch, tmp_path: Path) -> None:
+    batch = copied
     for path in (tmp_path / "shards").iterdir():
         path.unlink()
     other = Batch(batch.folder, batch.plan, questions.explainer(), batch.source, batch.options)
@@ -345,9 +351,9 @@ def test_two_runners_of_one_shard_write_the_same_file(explainer: Explainer, whol
     assert {n: b for n, b in content(tmp_path).items() if n.endswith(".csv")} == content(whole.folder)
 
 
-def test_a_shard_that_another_runner_holds_is_left_to_it(explainer: Explainer, tmp_path: Path) -> None:
+def test_a_shard_that_another_runner_holds_is_left_to_it(copied: Batch, tmp_path: Path) -> None:
     pytest.importorskip("fcntl", reason="no locks on this system")
-    batch = explain(explainer, tmp_path, output="csv")
+    batch = copied
     (tmp_path / "shards" / "000001.csv").unlink()
     hold = (
         "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); "
@@ -380,9 +386,9 @@ def test_a_clock_that_jumps_changes_nothing(
     assert content(tmp_path) == content(whole.folder)
 
 
-def test_stopping_workers_by_a_file(explainer: Explainer, whole: Batch, tmp_path: Path) -> None:
+def test_stopping_workers_by_a_file(explainer: Explainer, copied: Batch, whole: Batch, tmp_path: Path) -> None:
     """What Ctrl-C does to workers: they stop between two rows and keep what they have."""
-    batch = explain(explainer, tmp_path, output="csv")
+    batch = copied
     (tmp_path / "shards" / "000000.csv").unlink()
     stop = tmp_path / "stop"
     stop.touch()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,7 @@ def test_a_batch_goes_on_where_it_was_stopped(
 
 
 def test_one_shard_at_a_time(explainer: Explainer, whole: Batch, tmp_path: Path) -> None:
+    shutil.copytree(whole.folder, tmp_path, dirs_exist_ok=True)
     batch = explain(explainer, tmp_path, output="csv")
     for path in (tmp_path / "shards").iterdir():
         path.unlink()

@@ -24,7 +24,7 @@ from ifonly import (
 from ifonly.question.problem import build
 from ifonly.solvers.backend import Limits
 from ifonly.solvers.highs import BACKEND
-from worlds import World, fit
+from worlds import World, fit, world_of
 
 TREES_AND_LINES = ["logistic", "tree", "forest", "boosting"]
 
@@ -36,9 +36,9 @@ def changed(world: World, row: pd.DataFrame, others: pd.DataFrame | None = None)
 # -- by features -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("family", TREES_AND_LINES)
 def test_each_answer_is_the_cheapest_that_leaves_one_feature_of_each_earlier_one(family: str) -> None:
-    world = World(11, family)
+    world = world_of(11, family)
     for row in world.factuals(2):
-        answer = Explainer(world.model, world.X).explain(row, want="yes", n=4)
+        answer = world.explainer().explain(row, want="yes", n=4)
         sets = changed(world, row)
         left = np.where(world.said, world.costs(row), np.inf)
         for found in answer:
@@ -51,9 +51,9 @@ def test_each_answer_is_the_cheapest_that_leaves_one_feature_of_each_earlier_one
 
 @pytest.mark.parametrize("family", TREES_AND_LINES)
 def test_nested_sets_are_the_exact_k_best(family: str) -> None:
-    world = World(12, family)
+    world = world_of(12, family)
     for row in world.factuals(2):
-        explainer = Explainer(world.model, world.X)
+        explainer = world.explainer()
         unseen = [j for j in range(4) if j not in explainer.model.read.form.features()]
         sets = changed(world, row)
         costs = np.where(world.said & ~sets[:, unseen].any(axis=1), world.costs(row), np.inf)
@@ -69,11 +69,9 @@ def test_nested_sets_are_the_exact_k_best(family: str) -> None:
 
 
 def test_fewer_than_asked_for_says_why() -> None:
-    world = World(11, "tree")
+    world = world_of(11, "tree")
     row = world.factuals(1)[0]
-    answer = Explainer(world.model, world.X).explain(
-        row, want="yes", n=40, criteria=[Actionability(frozen=["n2", "colour"])]
-    )
+    answer = world.explainer().explain(row, want="yes", n=40, criteria=[Actionability(frozen=["n2", "colour"])])
     assert 1 <= len(answer) < 4
     assert answer.notes == (
         f"only {len(answer)} of 40: every further answer changes all that one of these changes (proven)",
@@ -85,9 +83,9 @@ def test_fewer_than_asked_for_says_why() -> None:
 # -- by distance -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("family", [*TREES_AND_LINES, "network"])
 def test_each_answer_is_the_cheapest_that_is_far_enough_from_the_others(family: str) -> None:
-    world = World(13, family)
+    world = world_of(13, family)
     for row in world.factuals(2):
-        answer = Explainer(world.model, world.X).explain(
+        answer = world.explainer().explain(
             row, want="yes", n=3, criteria=[Diversity("iterate", distance=0.4)], time_limit=300
         )
         left = np.where(world.said, world.costs(row), np.inf)
@@ -99,12 +97,10 @@ def test_each_answer_is_the_cheapest_that_is_far_enough_from_the_others(family: 
 
 
 def test_distances_are_counted_with_the_scales_and_weights_of_the_proximity() -> None:
-    world = World(14, "forest")
+    world = world_of(14, "forest")
     row = world.factuals(1)[0]
     metric = Proximity("l2", scale={"n0": 2.0}, weights={"n1": 3.0, "colour": 0.5})
-    answer = Explainer(world.model, world.X).explain(
-        row, want="yes", n=4, criteria=[metric, Diversity("iterate", distance=1.5)]
-    )
+    answer = world.explainer().explain(row, want="yes", n=4, criteria=[metric, Diversity("iterate", distance=1.5)])
     assert len(answer) == 4
     weights = np.array([1 / 2.0, 3.0 / 7.0, 1 / 5.0])
     for a, b in itertools.combinations(list(answer), 2):
@@ -143,8 +139,8 @@ def test_the_distance_holds_on_the_returned_rows(family: str) -> None:
 
 
 def test_no_answer_is_that_far_away() -> None:
-    world = World(13, "tree")
-    answer = Explainer(world.model, world.X).explain(
+    world = world_of(13, "tree")
+    answer = world.explainer().explain(
         world.factuals(1)[0], want="yes", n=3, criteria=[Diversity("iterate", distance=9.0)]
     )
     counted = "the features that the model or a demand looks at"
@@ -154,8 +150,8 @@ def test_no_answer_is_that_far_away() -> None:
 # -- incumbents ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("family", ["logistic", "forest", "network"])
 def test_incumbents_are_different_valid_and_led_by_the_optimum(family: str) -> None:
-    world = World(15, family)
-    explainer = Explainer(world.model, world.X)
+    world = world_of(15, family)
+    explainer = world.explainer()
     counts = []
     for row in world.factuals(4):
         answer = explainer.explain(row, want="yes", n=3, criteria=[Diversity("incumbents")])
@@ -176,10 +172,10 @@ def test_incumbents_are_different_valid_and_led_by_the_optimum(family: str) -> N
 
 
 def test_incumbents_keep_every_demand() -> None:
-    world = World(15, "forest")
+    world = world_of(15, "forest")
     row = world.factuals(1)[0]
     criteria = [Diversity("incumbents"), Sparsity(at_most=2), Actionability(frozen=["n0"]), Robustness(radius=0.2)]
-    answer = Explainer(world.model, world.X).explain(row, want="yes", n=4, criteria=criteria)
+    answer = world.explainer().explain(row, want="yes", n=4, criteria=criteria)
     good = world.robust(world.said, 0.2, "linf")
     for found in answer:
         moves = world.moves(row, found.row)[0]
@@ -200,7 +196,7 @@ def test_what_makes_no_sense_is_said_at_once(options: dict[str, Any], words: str
 
 
 def test_the_call_has_the_last_word() -> None:
-    world = World(13, "tree")
+    world = world_of(13, "tree")
     row = world.factuals(1)[0]
     explainer = Explainer(world.model, world.X, criteria=[Diversity("iterate", distance=9.0)])
     assert len(explainer.explain(row, want="yes", n=2)) == 1

@@ -32,7 +32,7 @@ from ifonly import (
 )
 from ifonly.solvers import branch_and_price as pricing
 from ifonly.testing import check_criterion
-from worlds import World
+from worlds import World, world_of
 
 INSIDE = 1e-7
 NORMS = ("l1", "l2", "linf")
@@ -78,9 +78,8 @@ def scaled(X: pd.DataFrame, reference: pd.DataFrame) -> np.ndarray:
 
 
 # -- grids: every row of a small world ---------------------------------------------------------------------------------
-@cache
 def world(seed: int, family: str) -> World:
-    return World(seed, family, (6, 5, 4))
+    return world_of(seed, family, (6, 5, 4))
 
 
 def cheapest(w: World, row: pd.DataFrame, hulls: list[np.ndarray], epsilon: float, norm: str) -> float:
@@ -93,8 +92,7 @@ def cheapest(w: World, row: pd.DataFrame, hulls: list[np.ndarray], epsilon: floa
 
 
 def explain(w: World, row: pd.DataFrame, *criteria: Any, **more: Any) -> Explanation:
-    explainer = Explainer(w.model, w.X, w.y, criteria=[Proximity("l1")])
-    return explainer.explain(row, want="yes", criteria=criteria, **more)
+    return w.explainer(Proximity("l1"), labelled=True).explain(row, want="yes", criteria=criteria, **more)
 
 
 @pytest.mark.parametrize(
@@ -260,22 +258,24 @@ class Continuous:
         return float(found.fun)
 
 
-def sane(c: Continuous, row: pd.DataFrame, *criteria: Any) -> Explanation:
-    explainer = Explainer(c.model, c.X, c.y, criteria=[Proximity("l1")])
-    return explainer.explain(row, want="yes", criteria=criteria)
+@cache
+def continuous(seed: int, n: int = 60) -> tuple[Continuous, Explainer]:
+    c = Continuous(seed, n)
+    return c, Explainer(c.model, c.X, c.y, criteria=[Proximity("l1")])
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("epsilon", "norm"), [(0.0, "l1"), (0.3, "l1"), (0.1, "linf"), (0.6, "linf"), (2.5, "l1")])
 @pytest.mark.parametrize("n_hulls", [1, 3])
 def test_optimum_is_that_of_one_program_with_all_rows(seed: int, epsilon: float, norm: Any, n_hulls: int) -> None:
-    c = Continuous(seed)
+    c, explainer = continuous(seed)
     rows = c.X[c.y == "yes"]
     labels = np.arange(len(rows)) % n_hulls
     hulls = [rows[labels == k] for k in range(n_hulls)]
     for i in np.flatnonzero(c.model.predict(c.X) == "no")[:2]:
         row = c.X.iloc[[i]]
-        found = sane(c, row, Manifold(epsilon=epsilon, norm=norm, clusters=None if n_hulls == 1 else labels))
+        hull = Manifold(epsilon=epsilon, norm=norm, clusters=None if n_hulls == 1 else labels)
+        found = explainer.explain(row, want="yes", criteria=[hull])
         assert found.status == "optimal"
         assert found[0].certificate.objective == pytest.approx(c.optimum(row, hulls, epsilon, norm), abs=2e-5)
         far = min(outside(scaled(found.frame(), c.X)[0], scaled(h, c.X), norm) for h in hulls)
@@ -285,11 +285,11 @@ def test_optimum_is_that_of_one_program_with_all_rows(seed: int, epsilon: float,
 @pytest.mark.usefixtures("priced")
 @pytest.mark.parametrize(("epsilon", "norm"), [(0.0, "l1"), (0.3, "l1"), (0.6, "linf")])
 def test_pricing_finds_that_optimum_too(epsilon: float, norm: Any) -> None:
-    c = Continuous(5, n=400)
+    c, explainer = continuous(5, n=400)
     rows = c.X[c.y == "yes"]
     for i in np.flatnonzero(c.model.predict(c.X) == "no")[:2]:
         row = c.X.iloc[[i]]
-        found = sane(c, row, Manifold(epsilon=epsilon, norm=norm))
+        found = explainer.explain(row, want="yes", criteria=[Manifold(epsilon=epsilon, norm=norm)])
         assert found[0].certificate.objective == pytest.approx(c.optimum(row, [rows], epsilon, norm), abs=2e-5)
 
 
@@ -394,7 +394,7 @@ def test_clusters_by_number_and_by_silhouette() -> None:
 def test_isolation_quantile_holds_by_the_forest_itself(share: float) -> None:
     w = world(7, "forest")
     for row in w.factuals(1):
-        explainer = Explainer(w.model, w.X, w.y, criteria=[Proximity("l1")])
+        explainer = w.explainer(Proximity("l1"), labelled=True)
         found = explainer.explain(row, want="yes", criteria=[Manifold(isolation=share)])
         (demand,) = Manifold(isolation=share).demands(explainer.problem(row, want="yes").statement.query)
         forest = demand.model.estimator  # type: ignore[attr-defined]
@@ -459,12 +459,19 @@ def test_with_sparsity_and_actionability() -> None:
         assert found[0].certificate.objective == pytest.approx(moves.sum(axis=1)[best], abs=1e-6)
 
 
+@cache
+def accepted_and_inside(seed: int, family: str) -> np.ndarray:
+    """Which rows of the grid the model accepts and the hull of the accepted training rows holds."""
+    w = world(seed, family)
+    P, grid = scaled(w.X[w.y == "yes"], w.X), scaled(w.grid, w.X)
+    return np.array([bool(s) and outside(x, P) <= INSIDE for s, x in zip(w.said, grid, strict=True)])
+
+
 @pytest.mark.parametrize("proximity", [Proximity("l2"), Proximity("linf"), Proximity("mahalanobis")], ids=repr)
 def test_with_any_distance(proximity: Proximity) -> None:
     w = world(9, "forest")
-    P, grid = scaled(w.X[w.y == "yes"], w.X), scaled(w.grid, w.X)
-    inside = np.array([bool(s) and outside(x, P) <= INSIDE for s, x in zip(w.said, grid, strict=True)])
-    explainer = Explainer(w.model, w.X, w.y, criteria=[proximity])
+    inside = accepted_and_inside(9, "forest")
+    explainer = w.explainer(proximity, labelled=True)
     for row in w.factuals(1):
         found = explainer.explain(row, want="yes", criteria=[Manifold()])
         statement = explainer.problem(row, want="yes").statement

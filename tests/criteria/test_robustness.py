@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from ifonly.program.variables import Variables
 from ifonly.solvers.backend import Limits
 from ifonly.solvers.registry import find_solver
 from ifonly.solvers.tangents import solve
-from worlds import World, fit
+from worlds import fit, world_of
 
 HIGHS = find_solver("highs")
 
@@ -40,8 +41,8 @@ HIGHS = find_solver("highs")
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("family", ["logistic", "tree", "forest", "boosting", "network"])
 def test_robust_optimum_is_that_of_enumeration(family: str, norm: str) -> None:
-    world = World(2, family)
-    explainer = Explainer(world.model, world.X)
+    world = world_of(2, family)
+    explainer = world.explainer()
     for radius, row in zip((0.15, 0.3), world.factuals(2), strict=True):
         costs = np.where(world.robust(world.said, radius, norm), world.costs(row), np.inf)
         criteria = [Robustness(radius=radius, norm=norm)]  # type: ignore[arg-type]
@@ -55,21 +56,21 @@ def test_robust_optimum_is_that_of_enumeration(family: str, norm: str) -> None:
 
 
 def test_only_the_named_features_are_off() -> None:
-    world = World(3, "forest")
+    world = world_of(3, "forest")
     row = world.factuals(1)[0]
     costs = np.where(world.robust(world.said, 0.3, "linf", ["n1"]), world.costs(row), np.inf)
     criteria = [Robustness(radius=0.3, features=["n1"])]
-    answer = Explainer(world.model, world.X).explain(row, want="yes", criteria=criteria, time_limit=600)
+    answer = world.explainer().explain(row, want="yes", criteria=criteria, time_limit=600)
     assert answer[0].certificate.objective == pytest.approx(costs.min(), abs=1e-6)
 
 
 @pytest.mark.parametrize("family", ["logistic", "forest", "boosting"])
 def test_margin_optimum_is_that_of_enumeration(family: str) -> None:
-    world = World(4, family)
+    world = world_of(4, family)
     scores = world.model.predict_proba(world.grid)[:, 1]
     leads = np.log(scores / (1 - scores)) if family != "forest" else 2 * scores - 1
     for row in world.factuals(3):
-        answer = Explainer(world.model, world.X).explain(row, want="yes", criteria=[Robustness(margin=0.3)])
+        answer = world.explainer().explain(row, want="yes", criteria=[Robustness(margin=0.3)])
         assert answer[0].certificate.objective == pytest.approx(
             np.where(leads >= 0.3 - 1e-9, world.costs(row), np.inf).min(), abs=1e-6
         )
@@ -77,7 +78,7 @@ def test_margin_optimum_is_that_of_enumeration(family: str) -> None:
 
 @pytest.mark.parametrize("radius", [None, 0.15])
 def test_all_models_agree_and_nothing_cheaper_would_do(radius: float | None) -> None:
-    world = World(5, "forest")
+    world = world_of(5, "forest")
     others = [fit("forest", world.X, world.y, 77), fit("logistic", world.X, world.y)]
     said = [world.said, *(np.asarray(m.predict(world.grid)) == "yes" for m in others)]
     # Being the second of two classes, a tie of another forest is a no as well.
@@ -95,6 +96,7 @@ def test_all_models_agree_and_nothing_cheaper_would_do(radius: float | None) -> 
 
 
 # -- attacks ---------------------------------------------------------------------------------------------------------
+@cache
 def larger(seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
@@ -108,6 +110,16 @@ def larger(seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     )
     score = np.log(X["income"]) / 2 - 3 * X["debt"] + (X["home"] == "own") + 0.02 * X["age"] - X["rate"]
     return X, np.where(score + rng.normal(0, 0.2, 240) > score.quantile(0.55), "yes", "no")
+
+
+@cache
+def fitted(family: str, seed: int = 0) -> Any:
+    return fit(family, *larger(seed))
+
+
+@cache
+def explainer_of(family: str, seed: int = 0) -> Explainer:
+    return Explainer(fitted(family, seed), larger(seed)[0])
 
 
 def ball(row: pd.DataFrame, X: pd.DataFrame, radius: float, norm: str, n: int) -> pd.DataFrame:
@@ -135,12 +147,21 @@ def ball(row: pd.DataFrame, X: pd.DataFrame, radius: float, norm: str, n: int) -
     return rows
 
 
-@pytest.mark.parametrize("norm", ["linf", "l2"])
-@pytest.mark.parametrize("family", ["logistic", "forest", "boosting", "network"])
+@pytest.mark.parametrize(
+    ("family", "norm"),
+    [
+        ("logistic", "l2"),
+        ("forest", "linf"),
+        ("boosting", "l2"),
+        ("network", "linf"),
+        pytest.param("logistic", "linf", marks=pytest.mark.slow),
+        pytest.param("forest", "l2", marks=pytest.mark.slow),
+        pytest.param("boosting", "linf", marks=pytest.mark.slow),
+        pytest.param("network", "l2", marks=pytest.mark.slow),
+    ],
+)
 def test_a_hundred_thousand_attacks_flip_nothing(family: str, norm: str) -> None:
-    X, y = larger()
-    model = fit(family, X, y)
-    explainer = Explainer(model, X)
+    (X, _), model, explainer = larger(), fitted(family), explainer_of(family)
     refused = X[model.predict(X) == "no"]
     row, criteria = refused.iloc[[1]], [Robustness(radius=0.05, norm=norm)]  # type: ignore[arg-type]
     answer = explainer.explain(row, want="yes", criteria=criteria, time_limit=600)
@@ -158,8 +179,7 @@ def question(model: Any, X: pd.DataFrame, row: pd.DataFrame, criterion: Robustne
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_the_adversary_finds_the_worst_cell_of_the_ball(norm: str) -> None:
-    X, y = larger(1)
-    model = fit("forest", X, y)
+    (X, _), model = larger(1), fitted("forest", 1)
     good = X[model.predict(X) == "yes"]
     asked, demand = question(model, X, X[model.predict(X) == "no"].iloc[[0]], Robustness(radius=0.08, norm=norm))  # type: ignore[arg-type]
     query, flipped = asked.query, 0
@@ -220,9 +240,9 @@ def test_a_shifted_form_is_the_form_of_shifted_rows(family: str) -> None:
 # -- ranges ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("family", ["logistic", "forest", "boosting", "network"])
 def test_ranges_end_where_the_outcome_does(family: str) -> None:
-    world = World(6, family)
+    world = world_of(6, family)
     for row in world.factuals(4):
-        answer = Explainer(world.model, world.X).explain(row, want="yes", criteria=[Robustness(margin=1e-3)])
+        answer = world.explainer().explain(row, want="yes", criteria=[Robustness(margin=1e-3)])
         best = answer[0]
         changed = [c.feature for c in best.changes if c.feature != "colour"]
         assert sorted(best.ranges) == sorted(changed)
@@ -258,9 +278,9 @@ def test_ranges_of_continuous_features_are_sharp() -> None:
 
 
 def test_ranges_are_printed_and_in_the_frame_when_asked_for() -> None:
-    world = World(1, "forest")
+    world = world_of(1, "forest")
     row = next(r for r in world.factuals(9))
-    answer = Explainer(world.model, world.X).explain(row, want="yes", criteria=[Robustness(radius=0.15)], n=2)
+    answer = world.explainer().explain(row, want="yes", criteria=[Robustness(radius=0.15)], n=2)
     assert list(answer.frame().columns) == list(world.X.columns)
     frame = answer.frame(ranges=True)
     name, (low, high) = next(iter(answer[0].ranges.items()))
@@ -269,7 +289,7 @@ def test_ranges_are_printed_and_in_the_frame_when_asked_for() -> None:
     assert (frame[f"{name}_low"][0], frame[f"{name}_high"][0]) == (low, high)
     assert f"holds for {name} between {low:g} and {high:g}" in str(answer)
     assert "proven against every point of the ball" in str(answer)
-    assert Explainer(world.model, world.X).explain(row, want="yes")[0].ranges == {}
+    assert world.explainer().explain(row, want="yes")[0].ranges == {}
 
 
 # -- regression, other questions -------------------------------------------------------------------------------------
@@ -302,7 +322,7 @@ def test_a_value_beyond_the_bounds_does_not_exist() -> None:
 
 
 def test_too_much_is_said_with_the_radius_that_is_possible() -> None:
-    world = World(2, "logistic")
+    world = world_of(2, "logistic")
     row = world.factuals(1)[0]
     policy = [Robustness(radius=0.9), Actionability(frozen=["colour"])]
     with pytest.raises(Infeasible) as caught:
@@ -315,9 +335,9 @@ def test_too_much_is_said_with_the_radius_that_is_possible() -> None:
 
 
 def test_a_margin_out_of_reach_names_the_one_within_it() -> None:
-    world = World(2, "logistic")
+    world = world_of(2, "logistic")
     with pytest.raises(Infeasible) as caught:
-        Explainer(world.model, world.X).explain(world.factuals(1)[0], want="yes", criteria=[Robustness(margin=50.0)])
+        world.explainer().explain(world.factuals(1)[0], want="yes", criteria=[Robustness(margin=50.0)])
     scores = world.model.decision_function(world.grid)
     (change,) = [str(r) for r in caught.value.relaxations]
     assert change.startswith("margin 50 -> ")
@@ -325,10 +345,9 @@ def test_a_margin_out_of_reach_names_the_one_within_it() -> None:
 
 
 def test_no_time_is_not_called_robust() -> None:
-    X, y = larger()
-    model = fit("forest", X, y)
+    (X, _), model = larger(), fitted("forest")
     with pytest.raises(OutOfTime):
-        Explainer(model, X).explain(
+        explainer_of("forest").explain(
             X[model.predict(X) == "no"].iloc[[0]], want="yes", criteria=[Robustness(radius=0.1)], time_limit=1e-9
         )
 
@@ -352,9 +371,9 @@ def test_what_makes_no_sense_is_said_at_once(options: dict[str, Any], words: str
 
 
 def test_a_category_is_not_off_by_a_little() -> None:
-    world = World(1, "tree")
+    world = world_of(1, "tree")
     with pytest.raises(CriterionError, match="colour"):
-        Explainer(world.model, world.X).explain(
+        world.explainer().explain(
             world.factuals(1)[0], want="yes", criteria=[Robustness(radius=0.1, features=["colour"])]
         )
 

@@ -15,7 +15,7 @@ from ifonly.question.criterion import Criterion
 from ifonly.question.demand import Branch, Demand
 from ifonly.question.query import Query
 from ifonly.search.several import Answer, NoMore, answers
-from worlds import World
+from worlds import world_of
 
 
 @dataclass
@@ -55,35 +55,31 @@ class Stops:
     ],
 )
 def test_the_first_answer_survives_however_the_next_one_ends(ends: BaseException, why: str) -> None:
-    world = World(21, "tree")
-    asked = Explainer(world.model, world.X)._ask(world.factuals(1)[0], "yes", [])
+    world = world_of(21, "tree")
+    asked = world.explainer()._ask(world.factuals(1)[0], "yes", [])
     several = answers(Stops(asked, ends), 3)
     assert len(several.answers) == 1
     assert several.notes == (f"only 1 of 3: {why}",)
 
 
 def test_an_interrupted_first_answer_is_the_only_one() -> None:
-    world = World(21, "tree")
-    asked = Explainer(world.model, world.X)._ask(world.factuals(1)[0], "yes", [])
+    world = world_of(21, "tree")
+    asked = world.explainer()._ask(world.factuals(1)[0], "yes", [])
     several = answers(Stops(asked, None, interrupted=True), 2)
     assert several.notes == ("only 1 of 2: interrupted",)
 
 
 def test_one_answer_needs_no_notes() -> None:
-    world = World(21, "tree")
-    answer = Explainer(world.model, world.X).explain(
-        world.factuals(1)[0], want="yes", criteria=[Diversity("incumbents")]
-    )
+    world = world_of(21, "tree")
+    answer = world.explainer().explain(world.factuals(1)[0], want="yes", criteria=[Diversity("incumbents")])
     assert (len(answer), answer.notes) == (1, ())
 
 
 @pytest.mark.parametrize("how", [Diversity("features"), Diversity("iterate", distance=0.3)])
 def test_every_one_of_several_answers_is_robust_and_the_best_of_the_rest(how: Diversity) -> None:
-    world = World(22, "forest")
+    world = world_of(22, "forest")
     row = world.factuals(2)[1]
-    answer = Explainer(world.model, world.X).explain(
-        row, want="yes", n=3, criteria=[how, Robustness(radius=0.15)], time_limit=300
-    )
+    answer = world.explainer().explain(row, want="yes", n=3, criteria=[how, Robustness(radius=0.15)], time_limit=300)
     left = np.where(world.robust(world.said, 0.15, "linf"), world.costs(row), np.inf)
     sets = world.moves(row) > 0
     assert len(answer) == 3
@@ -124,7 +120,7 @@ class Intervals(Criterion):
 
 
 def test_one_answer_per_cluster_cheapest_first() -> None:
-    world = World(24, "forest")
+    world = world_of(24, "forest")
     row = world.factuals(1)[0]
     intervals = ((0, 1), (3, 4), (6, 8))
     explainer = Explainer(world.model, world.X, criteria=[Sparsity(price=0.1), Intervals(intervals)])
@@ -139,24 +135,24 @@ def test_one_answer_per_cluster_cheapest_first() -> None:
 
 
 def test_clusters_that_hold_no_answer_are_said() -> None:
-    world = World(24, "tree")
+    world = world_of(24, "tree")
     row = world.factuals(1)[0]
     costs = np.where(world.said, world.costs(row), np.inf)
     here = float(world.grid["n0"][costs.argmin()])
     criteria = [Intervals(((here, here), (50.0, 60.0))), Diversity("clusters")]
-    answer = Explainer(world.model, world.X).explain(row, want="yes", n=2, criteria=criteria)
+    answer = world.explainer().explain(row, want="yes", n=2, criteria=criteria)
     assert answer.notes == ("only 1 of 2: the other clusters hold no answer (proven)",)
 
 
 def test_clusters_need_a_criterion_that_makes_them() -> None:
-    world = World(24, "tree")
+    world = world_of(24, "tree")
     with pytest.raises(CriterionError, match="Manifold"):
-        Explainer(world.model, world.X).explain(world.factuals(1)[0], want="yes", n=2, criteria=[Diversity("clusters")])
+        world.explainer().explain(world.factuals(1)[0], want="yes", n=2, criteria=[Diversity("clusters")])
 
 
 def test_the_best_come_first_and_all_are_confirmed() -> None:
-    world = World(23, "boosting")
-    explainer = Explainer(world.model, world.X)
+    world = world_of(23, "boosting")
+    explainer = world.explainer()
     batch = explainer.explain_all(world.X[np.asarray(world.model.predict(world.X)) == "no"].head(4), want="yes", n=3)
     for explanation in batch.found():
         objectives = [a.certificate.objective for a in explanation]

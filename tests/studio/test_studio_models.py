@@ -1,6 +1,8 @@
 """Models of other kinds in the studio: several classes, no probabilities, gaps in the data, arrays, truth values."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from starlette.testclient import TestClient
 from ifonly import Explainer
 from ifonly.studio.library import frame_of
 from ifonly.studio.opening import subject_of
+from ifonly.studio.subject import Subject
 from studio_world import ORIGIN, opened
 
 RNG = np.random.default_rng(1)
@@ -41,25 +44,39 @@ CASES = {
 }
 
 
+KEYS = {name: name.replace(" ", "-") for name in CASES}
+
+
+@pytest.fixture(scope="module")
+def subjects() -> dict[str, Subject]:
+    made = {name: make() for name, (make, _) in CASES.items()}
+    return {name: replace(subject_of(own, frame_of(own)), key=KEYS[name]) for name, own in made.items()}
+
+
+@pytest.fixture(scope="module")
+def client(subjects: dict[str, Subject]) -> Iterator[TestClient]:
+    with opened(*subjects.values()) as (client, _):
+        yield client
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_each_kind_of_model_is_shown_asked_and_confirmed(name: str) -> None:
-    make, classes = CASES[name]
-    explainer = make()
-    subject = subject_of(explainer, frame_of(explainer))
+def test_each_kind_of_model_is_shown_asked_and_confirmed(
+    name: str, subjects: dict[str, Subject], client: TestClient
+) -> None:
+    classes, subject, key = CASES[name][1], subjects[name], KEYS[name]
     assert len(subject.classes) == classes
     row = int(np.flatnonzero(subject.known()[0] == subject.classes[0])[0])
     if name == "gaps":
         row = next(
             int(i) for i in np.flatnonzero(subject.known()[0] == subject.classes[0]) if GAPS.iloc[i].isna().any()
         )
-    with opened(subject) as (client, _):
-        assert client.get("/", params={"sort": "p"}).status_code == 200
-        page = client.get("/row", params={"row": row})
-        assert page.status_code == 200
-        assert ("with a probability" in page.text) == (name != "no probabilities")
-        if name == "gaps":
-            assert "missing" in page.text
-        text = last_fragment(client, row=row, want=classes - 1)
-        assert "the model itself was asked" in text
-        edited = client.get("/predict", params={"row": row, "v0": "0.5"})
-        assert "The model says" in edited.text
+    assert client.get("/", params={"s": key, "sort": "p"}).status_code == 200
+    page = client.get("/row", params={"s": key, "row": row})
+    assert page.status_code == 200
+    assert ("with a probability" in page.text) == (name != "no probabilities")
+    if name == "gaps":
+        assert "missing" in page.text
+    text = last_fragment(client, s=key, row=row, want=classes - 1)
+    assert "the model itself was asked" in text
+    edited = client.get("/predict", params={"s": key, "row": row, "v0": "0.5"})
+    assert "The model says" in edited.text

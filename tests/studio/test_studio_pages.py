@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,9 @@ def subject() -> Subject:
 
 @pytest.fixture(scope="module")
 def client(subject: Subject) -> Iterator[TestClient]:
-    with opened(subject, regression()) as (client, _):
+    strict = replace(classifier(criteria=[Actionability(frozen=subject.schema.names[:3])]), key="strict")
+    switched = replace(classifier({"robust": Robustness(radius=0.3)}), key="switched")
+    with opened(subject, regression(), strict, switched) as (client, _):
         yield client
 
 
@@ -230,25 +233,21 @@ def test_every_loosening_button_leads_to_an_answer(client: TestClient, refused: 
         assert "the model itself was asked" in again, (text, query)
 
 
-def test_a_switch_that_asks_too_much_can_be_switched_off(refused: int) -> None:
-    with opened(classifier({"robust": Robustness(radius=0.3)})) as (client, _):
-        limits = {"hi0": "55", "m1": "lock", "m2": "lock", "m3": "lock"}
-        _, text = ask(client, row=refused, on="robust", **limits)
-        assert "that is proven" in text
-        assert "switched on" in text
-        assert "Switch the extra criteria off" in text
-        _, again = ask(client, row=refused, **limits)
-        assert "the model itself was asked" in again
+def test_a_switch_that_asks_too_much_can_be_switched_off(client: TestClient, refused: int) -> None:
+    limits = {"s": "switched", "hi0": "55", "m1": "lock", "m2": "lock", "m3": "lock"}
+    _, text = ask(client, row=refused, on="robust", **limits)
+    assert "that is proven" in text
+    assert "switched on" in text
+    assert "Switch the extra criteria off" in text
+    _, again = ask(client, row=refused, **limits)
+    assert "the model itself was asked" in again
 
 
-def test_rules_of_the_house_have_no_button(refused: int) -> None:
-    names = classifier().schema.names
-    strict = classifier(criteria=[Actionability(frozen=names[:3])])
-    with opened(strict) as (client, _):
-        _, text = ask(client, row=refused, m3="lock")
-        assert "that is proven" in text
-        assert "house rule" in text
-        assert "not yours to change" in text
+def test_rules_of_the_house_have_no_button(client: TestClient, refused: int) -> None:
+    _, text = ask(client, s="strict", row=refused, m3="lock")
+    assert "that is proven" in text
+    assert "house rule" in text
+    assert "not yours to change" in text
 
 
 def test_a_regression_is_asked_for_an_interval(client: TestClient) -> None:

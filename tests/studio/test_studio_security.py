@@ -269,8 +269,8 @@ def test_no_page_has_a_script_of_its_own_or_from_elsewhere(studio: tuple[TestCli
         assert "//" not in text.replace("://www.w3.org", "")
 
 
-@pytest.mark.parametrize("times", [1000, pytest.param(10_000, marks=pytest.mark.browser)])
-def test_thousands_of_requests_of_nonsense_and_it_lives(studio: tuple[TestClient, Keys], times: int) -> None:
+@pytest.mark.parametrize("times", [300, pytest.param(10_000, marks=pytest.mark.browser)])
+def test_hundreds_of_requests_of_nonsense_and_it_lives(studio: tuple[TestClient, Keys], times: int) -> None:
     rng, client = random.Random(times), studio[0]
     alphabet = "abz019%&=?/.;:<>\"'\\ {}[]é\u202e-"
     names = [

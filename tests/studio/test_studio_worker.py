@@ -4,6 +4,7 @@ import asyncio
 import io
 import os
 import signal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ifonly.studio.worker import _answer, receive, send
 from studio_world import classifier
 
 
+@cache
 def hard() -> tuple[Explainer, Question]:
     """A question whose proof takes far longer than anybody waits."""
     rng = np.random.default_rng(0)

@@ -231,12 +231,26 @@ FAMILIES = [
 
 
 # -- twins ------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("family", "kind"), [*FAMILIES, *[pytest.param(f, "three", id=n) for n, f in SLOW.items()]])
-@pytest.mark.parametrize("whole", [True, False], ids=["grid", "floats"])
-def test_the_form_is_the_estimators_own_score(family, kind, whole):
-    estimator, X = fitted(family, kind, whole=whole)
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        *(family for i, family in enumerate(FAMILIES) if i % 3 == 0),
+        *[
+            pytest.param(*family.values, marks=pytest.mark.slow, id=family.id)
+            for i, family in enumerate(FAMILIES)
+            if i % 3
+        ],
+        *[pytest.param(f, "three", marks=pytest.mark.slow, id=n) for n, f in SLOW.items()],
+    ],
+)
+def test_the_form_is_the_estimators_own_score(family, kind):
+    """On floats; on a grid, see the tests of the optimum."""
+    estimator, X = fitted(family, kind, whole=False)
     schema, model, _, _ = open_model(estimator, X, None)
-    U = rows(schema, X)
+    own_score(model, rows(schema, X), kind)
+
+
+def own_score(model, U, kind):
     scores = model.read.form(U)
     if kind == "number":
         theirs = model.predict(U)
@@ -321,10 +335,17 @@ def wishes(estimator, X, kind, seed):
         yield int(np.argmin(p[:, k])), target, lambda G: estimator.predict_proba(G)[:, k] >= wanted
 
 
-@pytest.mark.parametrize(("family", "kind"), FAMILIES)
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        *(family for i, family in enumerate(FAMILIES) if i % 3),
+        *[pytest.param(*f.values, marks=pytest.mark.slow, id=f.id) for i, f in enumerate(FAMILIES) if i % 3 == 0],
+    ],
+)
 def test_the_optimum_is_that_of_brute_force(family, kind):
     estimator, X = fitted(family, kind, seed=1)
     G, explainer, refusals = grid(X), Explainer(estimator, X), []
+    own_score(explainer.model, explainer.schema.encode(G), kind)
     for i, want, judge in wishes(estimator, X, kind, seed=1):
         row = X.iloc[i]
         meets = judge(G)

@@ -21,7 +21,7 @@ FRAME = mixed_frame(200).assign(income=lambda f: f["income"] / 1000.0)
 YES = (outcome(FRAME) > 0).astype(int)
 TWO = FRAME[["income", "debt"]]
 WIDE = Schema.infer(TWO).with_bounds("income", -5, 20).with_bounds("debt", -1, 2)
-FOREST = RandomForestClassifier(5, max_depth=3, random_state=0)
+FOREST = RandomForestClassifier(3, max_depth=3, random_state=0)
 
 
 @pytest.mark.parametrize("beyond", ["constant", "linear", "continue"])
@@ -60,8 +60,19 @@ def test_polygons_hold_the_graph(degree, beyond):
         assert (y <= np.maximum(chord, tangents) + room).all()
 
 
-@pytest.mark.parametrize(("degree", "beyond"), [(1, "constant"), (3, "constant"), (2, "linear"), (3, "linear")])
-@pytest.mark.parametrize("last", [LogisticRegression(), FOREST], ids=repr)
+@pytest.mark.parametrize(
+    ("last", "degree", "beyond"),
+    [
+        (LogisticRegression(), 1, "constant"),
+        (LogisticRegression(), 3, "constant"),
+        (LogisticRegression(), 2, "linear"),
+        (LogisticRegression(), 3, "linear"),
+        (FOREST, 3, "constant"),
+        (FOREST, 2, "linear"),
+        pytest.param(FOREST, 1, "constant", marks=pytest.mark.slow),
+        pytest.param(FOREST, 3, "linear", marks=pytest.mark.slow),
+    ],
+)
 def test_linear_models_and_trees(last, degree, beyond):
     model = make_pipeline(SplineTransformer(n_knots=4, degree=degree, extrapolation=beyond), last).fit(TWO, YES)
     check_reader(model, TWO, points=5000, rows=1)
@@ -105,7 +116,8 @@ def test_three_classes():
 
 
 def test_trees_behind_a_spline_of_a_bent_column():
-    model = make_pipeline(PowerTransformer(), SplineTransformer(n_knots=4, degree=2), FOREST).fit(TWO, YES)
+    trees = RandomForestClassifier(2, max_depth=2, random_state=0)
+    model = make_pipeline(PowerTransformer(), SplineTransformer(n_knots=4, degree=2), trees).fit(TWO, YES)
     check_reader(model, TWO, points=3000, rows=1)
     bent = make_pipeline(PowerTransformer(), SplineTransformer(n_knots=4, degree=2), LogisticRegression()).fit(TWO, YES)
     with pytest.raises(UnsupportedModel, match="a spline of SplineTransformer"):
