@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ifonly import Explainer
-from ifonly.criteria import Criterion
+from ifonly.question.criterion import Criterion
 
 FAMILIES = {
     "logistic": lambda seed: LogisticRegression(max_iter=5000),
