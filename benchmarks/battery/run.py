@@ -22,7 +22,10 @@ from ifonly.errors import CriterionError, OutOfTime, SolverFailed, SolverMissing
 
 __all__ = ["Result", "ask", "run_block", "run_one"]
 
-_PATIENCE = 6.0  # times the limit: then the question is stopped, and counts as failed
+_PATIENCE = 6.0  # times the limit of processor time: then the question is stopped, and counts as failed
+_STARVED = (
+    20.0  # times as long by the clock, for one that waits for ever: other people's work is no fault of a question
+)
 
 
 @dataclass
@@ -68,9 +71,20 @@ class _Hung(BaseException):
     """A question that does not come back."""
 
 
-def _stop(signum: int, frame: FrameType | None) -> None:
-    del signum, frame
-    raise _Hung
+@dataclass
+class _Watch:
+    """Looks every second whether a question has had more time than it is given."""
+
+    patience: float
+    began: float = field(default_factory=time.perf_counter)
+    worked: float = field(default_factory=time.process_time)
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        """Stop a question that does not come back."""
+        del signum, frame
+        passed = time.perf_counter() - self.began
+        if time.process_time() - self.worked > self.patience or passed > _STARVED * self.patience:
+            raise _Hung
 
 
 def explainer_for(q: Question) -> Explainer:
@@ -158,13 +172,13 @@ def run_one(seed: int, index: int, world: World, make: Callable[[Question], Any]
 
 def _asked(seed: int, index: int, q: Question, make: Callable[[Question], Any]) -> Result:
     patience = int(np.ceil(_PATIENCE * q.limit + 5.0))
-    before = signal.signal(signal.SIGALRM, _stop)
-    signal.alarm(patience)
+    before = signal.signal(signal.SIGALRM, _Watch(patience))
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             answer, seconds, processor = ask(q, make)
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
             try:
                 verdict, faults, note = judged(q, answer)
             except Exception as error:  # noqa: BLE001 - so is one that cannot be judged
@@ -173,7 +187,7 @@ def _asked(seed: int, index: int, q: Question, make: Callable[[Question], Any]) 
         verdict, faults, note = "failed", [Fault("hung", f"no word after {patience} s")], ""
         answer, seconds, processor = None, float(patience), float(patience)
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     told = [asdict(f) for f in faults]
     return Result(seed, index, verdict, q.tags, told, seconds, processor, q.limit, note, answer)

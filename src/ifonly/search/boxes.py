@@ -396,10 +396,10 @@ class _Search:
         """
         limits = replace(self.limits, cutoff=budget).within(self.deadline.left())
         found = run(problem, self.backend, limits, self.on_event)
-        for u in found.pool:  # points met on the way keep their rows to a solver's tolerance only
-            self.incumbents.offer(u)
         if found.u is not None:
             self.incumbents.accept(found.u)
+        for u in found.pool:  # points met on the way keep their rows to a solver's tolerance only
+            self.incumbents.offer(u)
         self.pool += found.pool
         self.interrupted |= found.interrupted
         self.solver = found.solver

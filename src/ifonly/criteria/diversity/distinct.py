@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
-from ifonly.data.schema import Feature, Numeric
+from ifonly.data.schema import Numeric
 from ifonly.deadline import Deadline
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
@@ -36,6 +36,7 @@ __all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
 _LEAST_MOVE = 1e-4  # of the training range: less than that is not another answer
 _STORED = 0.999  # of that move, which storing it may leave
 _DUST = 1e-9  # of a sum of whole steps
+_INSIDE = 1e-8  # more of a distance than is asked for, so that the tolerance of a solver does not undo it
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,15 +176,17 @@ class Apart(Distinct):
         moving = [j for j in sorted(self.among) if not x.is_settled(j)]
         still = [j for j in sorted(self.among) if x.is_settled(j)]
         home = costs.per_feature(self._from_point(query), query.factual[None, :])[0, still].sum()
-        terms = [Affine(constant=float(home))]
+        terms, room = [Affine(constant=float(home))], 0.0
         for j in moving:
-            if not isinstance(query.schema.features[j], Numeric):
+            feature = query.schema.features[j]
+            if not isinstance(feature, Numeric):
                 terms.append(x.level_table(j, costs.levels[query.schema.slice(j)]))
             elif costs.linear[j] > 0:
-                rate = float(costs.linear[j]) * _kept(query.schema.features[j])
-                terms.append(self._number(problem, j) * rate)
-        # sum_j w_j |x_j - y_j| + cost of levels >= distance, by the minorants of `_number`
-        problem.mip.row(Affine.total(terms), lower=self._enough)
+                terms.append(self._number(problem, j) * float(costs.linear[j]))
+                room += float(costs.linear[j]) * _lost_in_storing(feature, problem.box, j)
+        inside = room + _INSIDE * max(1.0, self.least) if room else 0.0
+        # sum_j w_j |x_j - y_j| + cost of levels >= distance and what storing may lose, by the minorants of `_number`
+        problem.mip.row(Affine.total(terms), lower=self._enough + inside)
 
     def _number(self, problem: Problem, j: int) -> Affine:
         """Return an expression that is at most ``|x_j - y_j|``."""
@@ -219,12 +222,13 @@ def _names(query: Query, changed: npt.NDArray[np.bool_]) -> str:
     return ", ".join(query.schema.names[j] for j in np.flatnonzero(changed))
 
 
-def _kept(feature: Feature) -> float:
-    """Return how much of a move counts: a little less than all where storing it rounds, so that enough is left."""
-    if not isinstance(feature, Numeric) or feature.step is not None:
-        return 1.0
-    kind = getattr(feature.dtype, "numpy_dtype", feature.dtype)
-    return 1.0 - (1e-4 if np.dtype(kind).kind == "f" and np.dtype(kind).itemsize < 8 else 1e-6)
+def _lost_in_storing(feature: Numeric, box: Box, j: int) -> float:
+    """Return by how much storing a number in the dtype of its column can move it; nothing on a grid."""
+    if feature.step is not None:
+        return 0.0
+    kind = np.dtype(getattr(feature.dtype, "numpy_dtype", feature.dtype))
+    grain = float(np.finfo(kind if kind.kind == "f" else np.float64).eps)
+    return 0.5 * grain * max(abs(float(box.lower[j])), abs(float(box.upper[j])))
 
 
 def looked_at(query: Query, criteria: Sequence[Criterion], demands: Sequence[Demand]) -> frozenset[int]:

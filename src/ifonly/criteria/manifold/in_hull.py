@@ -176,7 +176,9 @@ class InHull(Demand):
                 return box
             lower, upper = part.extent(left)
             self.useful[:] = part.used
-            low, high = self.hull.raw(lower), self.hull.raw(upper)
+            # an end that has not moved stays as it is, to the last float
+            low = np.where(lower > part.lower, self.hull.raw(lower), -np.inf)
+            high = np.where(upper < part.upper, self.hull.raw(upper), np.inf)
             for i, j in pairs:
                 box.narrow(j, float(low[i]), float(high[i]))
             shrunk = float((upper - lower).sum()) < _WORTH * float((part.upper - part.lower).sum())
