@@ -102,7 +102,7 @@ class Grid:
         # Staying is never dearer; where a change costs nothing, it still is a change.
         self.cheapest = np.where(self.unchanged >= 0, self.unchanged, [int(c.argmin()) for c in costs]).astype(np.int64)
         self.number_of = np.repeat(np.arange(n), self.size)
-        # Concatenate the per-feature cost curves, normalised and offset by 2k, so that one `searchsorted` serves all features.
+        # Concatenate the per-feature cost curves, normalised and offset by 2k, so that one `searchsorted` serves all.
         self._dearest = np.array([c.max() or 1.0 for c in costs])
         shares = [2.0 * k + c / dearest for k, (c, dearest) in enumerate(zip(costs, self._dearest, strict=True))]
         up = [share[h:] for share, h in zip(shares, self.cheapest, strict=True)]
