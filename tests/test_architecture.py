@@ -355,6 +355,32 @@ def test_the_tree_is_read_as_people_read_it(tmp_path: Path) -> None:
     assert on_disk(tmp_path) == {"a.py", "b/", "b/c/"}
 
 
+# -- the glossary -----------------------------------------------------------------------------------------------------
+def names_of(tree: dict[str, Module]) -> set[str]:
+    """Classes and functions of all modules, and the members of the classes as ``Class.member``."""
+    found = set()
+    for module in tree.values():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef):
+                found.add(f"@{node.name}")
+            if isinstance(node, ast.ClassDef):
+                found.add(node.name)
+                found |= {f"{node.name}.{n.name}" for n in node.body if isinstance(n, ast.FunctionDef)}
+                fields = (n.target for n in node.body if isinstance(n, ast.AnnAssign))
+                found |= {f"{node.name}.{ast.unparse(target)}" for target in fields}
+    return found
+
+
+def test_the_glossary_names_what_there_is() -> None:
+    text = (TESTS.parent / "docs" / "glossary.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| word")]
+    named = [name for line in lines for name in re.findall(r"`([^`]+)`", line.split(" | ")[-1])]
+    assert len(lines) >= 25
+    known = names_of(TREE)
+    gone = [name for name in named if not ((SOURCE / name).exists() if "/" in name else name in known)]
+    assert not gone, "docs/glossary.md names what is not in src/ifonly"
+
+
 CLEAN = {
     "errors.py": "import typing\nif typing.TYPE_CHECKING:\n    from ifonly.deadline import Deadline",
     "deadline.py": "import time",
