@@ -320,6 +320,70 @@ def test_test_files_have_names_of_their_own() -> None:
     assert not twins
 
 
+# -- the tree of the documentation ------------------------------------------------------------------------------------
+def documented(markdown: str) -> set[str]:
+    """The folders and modules of the tree in docs/architecture.md, as paths below the package."""
+    block = next(part for part in markdown.split("```") if part.strip().startswith("src/ifonly/"))
+    found, folders = set(), list[str]()
+    for line in block.strip().splitlines()[1:]:
+        name = re.match(r"( +)([a-z_]+(?:/|\.py))(?: |$)", line)
+        if name is None or len(name[1]) > 2 * (len(folders) + 1):
+            continue  # the second line of a description
+        folders = folders[: len(name[1]) // 2 - 1]
+        found.add("".join(folders) + name[2])
+        if name[2].endswith("/"):
+            folders.append(name[2])
+    return found
+
+
+def on_disk(source: Path) -> set[str]:
+    """Packages below the package, at any depth, and its top-level modules."""
+    packages = {path.parent.relative_to(source).as_posix() + "/" for path in source.rglob("*/__init__.py")}
+    return packages | {path.name for path in source.glob("*.py")}
+
+
+def test_the_documented_tree_is_the_folder() -> None:
+    shown = documented((TESTS.parent / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    there = on_disk(SOURCE)
+    assert not there - shown, "name these in the tree of docs/architecture.md"
+    assert not shown - there, "these are in the tree of docs/architecture.md, but not in src/ifonly"
+
+
+def test_the_tree_is_read_as_people_read_it(tmp_path: Path) -> None:
+    tree = "Text\n```\nsrc/ifonly/\n  a.py   x\n  b/     y\n         more of y/ z.py\n    c/   w\n  d/     v\n```\n"
+    assert documented(tree) == {"a.py", "b/", "b/c/", "d/"}
+    for name in ("a.py", "b/__init__.py", "b/c/__init__.py", "b/e.py", "f/data.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert on_disk(tmp_path) == {"a.py", "b/", "b/c/"}
+
+
+# -- the glossary -----------------------------------------------------------------------------------------------------
+def names_of(tree: dict[str, Module]) -> set[str]:
+    """Classes and functions of all modules, and the members of the classes as ``Class.member``."""
+    found = set()
+    for module in tree.values():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef):
+                found.add(f"@{node.name}")
+            if isinstance(node, ast.ClassDef):
+                found.add(node.name)
+                found |= {f"{node.name}.{n.name}" for n in node.body if isinstance(n, ast.FunctionDef)}
+                fields = (n.target for n in node.body if isinstance(n, ast.AnnAssign))
+                found |= {f"{node.name}.{ast.unparse(target)}" for target in fields}
+    return found
+
+
+def test_the_glossary_names_what_there_is() -> None:
+    text = (TESTS.parent / "docs" / "glossary.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| word")]
+    named = [name for line in lines for name in re.findall(r"`([^`]+)`", line.split(" | ")[-1])]
+    assert len(lines) >= 25
+    known = names_of(TREE)
+    gone = [name for name in named if not ((SOURCE / name).exists() if "/" in name else name in known)]
+    assert not gone, "docs/glossary.md names what is not in src/ifonly"
+
+
 CLEAN = {
     "errors.py": "import typing\nif typing.TYPE_CHECKING:\n    from ifonly.deadline import Deadline",
     "deadline.py": "import time",

@@ -115,6 +115,31 @@ def test_readme_gives_the_two_commands_and_the_gate_runs_the_same() -> None:
     assert TEST_COMMAND in gate.read_text(encoding="utf-8")
 
 
+# Where documents and examples may import from; what people who extend need is in ifonly.extend.
+PUBLIC = {
+    "adapters",
+    "batch",
+    "bench",
+    "datasets",
+    "errors",
+    "events",
+    "extend",
+    "policy",
+    "spark",
+    "studies",
+    "studio",
+}
+IMPORT = re.compile(r"^\s*(?:from|import) ifonly\.(\w+)", re.MULTILINE)
+
+
+def test_documents_and_examples_import_from_public_places() -> None:
+    texts = {p: "\n".join(b.text for b in blocks(p.read_text("utf-8"))) for p in DOCUMENTS}
+    texts |= {p: p.read_text("utf-8") for p in sorted((ROOT / "examples").glob("*.py"))}
+    places = [(path.name, place) for path, text in texts.items() for place in IMPORT.findall(text)]
+    assert ("architecture.md", "extend") in places
+    assert not [(name, place) for name, place in places if place not in PUBLIC]
+
+
 SAMPLE = """
 ```python
 x = 2

@@ -1,4 +1,4 @@
-"""The moment at which a call must have ended: one value, made once, that every search is given."""
+"""Deadline: the moment at which a call must have ended; one value, made once, that every search is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that came trained, as scikit-learn sees an estimator: what adapters and boosters have in common."""
+"""Base class of models that came trained, as scikit-learn sees an estimator, shared by all adapters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A policy is TOML text that people edit: what an answer must respect, and what each column means.
+"""Policies: TOML text that people edit, with the criteria of the house and the meaning of each column.
 
 Whatever a policy leaves out keeps its default, so one line is a policy too.
 

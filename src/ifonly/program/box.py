@@ -1,4 +1,4 @@
-"""A box of admissible values: an interval per numeric feature, a set of levels per categorical one."""
+"""Box of admissible values: an interval per numeric feature, a set of levels per categorical one."""
 
 from __future__ import annotations
 

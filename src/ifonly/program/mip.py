@@ -1,4 +1,4 @@
-"""The waist: a mixed-integer program as plain arrays. Knows no solver and no learning library.
+"""Mixed-integer program as plain arrays: the waist. Knows no solver and no learning library.
 
     minimise    c'v + c0 + sum_k w_k e_k(v)^2
     subject to  lower <= A v <= upper,   g_i(e_i(v)) <= 0 (convex),   l <= v <= u,   v_j integer for j in I

@@ -1,4 +1,4 @@
-"""Cheap points that meet a goal: from a point near by, the cheapest change of one more feature that gets there."""
+"""Candidates that cross a goal: from a point near by, the cheapest change of one more feature that gets there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One question as one program: box, variables, model, demands and costs put together."""
+"""Problem: one question as one program, with its box, variables, model, demands and costs put together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One question being answered: search, verify, widen the margin where the model refuses, and put the answer together."""
+"""Main line of one question: search, verify, widen the margin where the model refuses, and put the answer together."""
 
 from __future__ import annotations
 

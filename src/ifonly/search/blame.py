@@ -1,4 +1,4 @@
-"""Blame for infeasibility: a minimal conflict (irreducible infeasible subset of demands), and the least loosening of each.
+"""Conflicts of infeasible questions: an irreducible infeasible subset of demands, and the least loosening of each.
 
 A deletion filter (Chinneck and Dravnieks 1991): leave out one demand at a time; if the rest is still impossible, it was
 not needed for the contradiction. What remains is minimal: drop any one and the others can be met.

@@ -1,4 +1,4 @@
-"""From a statement to a point and a proof: build, reduce, solve. The answer is not verified yet."""
+"""Branch and bound over boxes: reduce, branch, and solve the program of what is left. The answer is not verified yet."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Splitting:
 
     # -- one part -----------------------------------------------------------------------------------------------
     def _split(self, node: _Node) -> list[_Node]:
-        """Return what is left of a part in two halves, the one to look at first at the end; none if it is closed."""
+        """Reduce a node and branch: two children, the more promising one last (the stack pops it first); empty if pruned."""
         part = self._reduced(node.part)
         if part is None:
             return []
@@ -259,7 +259,7 @@ class Splitting:
         return Part(best.begin.max(axis=1), best.end.min(axis=1), common)
 
     def _beside(self, part: Part, meeting: Part) -> list[Part]:
-        """Take the cheapest point of where best leaves meet, then split off what may be cheaper than it."""
+        """Offer the cheapest point of the intersection as incumbent; branch so that cheaper points lie in the other child."""
         grid = self.grid
         here, there = grid.least(part), grid.least(meeting)
         cost = grid.elsewhere + float(there[0].sum() + there[1].sum())

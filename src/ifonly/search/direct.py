@@ -1,4 +1,4 @@
-"""Questions that need no solver: a linear score or a single tree, under costs and demands on single features.
+"""Engines without a solver: a linear score (a knapsack) or a single tree, under costs and demands on single features.
 
 When every cost belongs to one feature, and every demand is a part of the box, a count of changes or the goal itself,
 then
@@ -36,7 +36,7 @@ __all__ = ["Settled", "feature_by_feature", "settle"]
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """The cheapest point, what is proven about its cost, and dearer points met before; no point: there is none.
+    """Result of a solver-free search: optimal point `u` (None: proven infeasible), its lower bound, earlier incumbents.
 
     Not `proven`: the cheapest that was known when time ran out.
     """

@@ -1,4 +1,4 @@
-"""The cells and levels that a box leaves of each feature, all features in flat tables, and where each leaf begins and ends.
+"""Grid of a box: the cells and levels left of each feature, all in flat tables, and the cells at which each leaf ends.
 
 Between two cuts that some leaf still uses, nothing changes but the cost; so a numeric feature is a row of cells, each worth
 its point nearest to the factual, and costs rise to both sides of the cheapest cell. A categorical feature is a set of
@@ -102,7 +102,7 @@ class Grid:
         # Staying is never dearer; where a change costs nothing, it still is a change.
         self.cheapest = np.where(self.unchanged >= 0, self.unchanged, [int(c.argmin()) for c in costs]).astype(np.int64)
         self.number_of = np.repeat(np.arange(n), self.size)
-        # Costs as shares of the dearest of a number, each number two units behind the one before: all lie on one line.
+        # Concatenate the per-feature cost curves, normalised and offset by 2k, so that one `searchsorted` serves all.
         self._dearest = np.array([c.max() or 1.0 for c in costs])
         shares = [2.0 * k + c / dearest for k, (c, dearest) in enumerate(zip(costs, self._dearest, strict=True))]
         up = [share[h:] for share, h in zip(shares, self.cheapest, strict=True)]

@@ -1,4 +1,4 @@
-"""Good points before any proof: scans of one and two features, and rows of the wanted outcome shrunk to the factual.
+"""Incumbents before any proof: scans of one and two features, and rows of the wanted outcome shrunk to the factual.
 
 A point counts only if it meets every demand; what is found here bounds the optimum from above.
 """

@@ -1,4 +1,4 @@
-"""The cheapest moves that gain enough: a knapsack with a choice per feature and at most so many choices, solved exactly.
+"""Multiple-choice knapsack by branch and bound: the cheapest items that gain enough, one per feature, at most so many.
 
 Each feature stays, at no cost and no gain, or makes one of its moves: a `Jump` (another level) or a `Slide` (a number, as
 far as it takes). Wanted is

@@ -1,4 +1,4 @@
-"""Make the problem small before it is solved: what a budget leaves of each feature, and what must at least be paid.
+"""Reduction of a box by a budget: the values that it leaves each feature, and lower bounds on what must be paid.
 
 Every step is exact. A point that meets all demands and costs `U` is an upper bound; a feature whose change alone would
 cost more than what `U` leaves it cannot be changed that far in a better answer, so the box shrinks, and with it the

@@ -1,4 +1,4 @@
-"""More than one answer: search again with the earlier ones ruled out, or keep what one search met on its way."""
+"""Several answers: search again with the earlier ones ruled out, or keep the incumbents that one search met on its way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs with more columns than one wants to write down: column generation on linear relaxations.
+"""Column generation on linear relaxations, for programs with more columns than one wants to write down.
 
 A `Block` holds many columns ``lambda >= 0`` without cost that sum to one, e.g. the weights of a convex combination of
 training rows. The linear program is solved over the few of them that matter; with duals ``y`` the reduced cost of a

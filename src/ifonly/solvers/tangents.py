@@ -1,4 +1,4 @@
-"""The door to all solvers: programs are scaled, lowered to linear ones, solved, and their verdicts confirmed.
+"""Lowering by tangents, the door to all solvers: programs are scaled, made linear, solved, and their verdicts confirmed.
 
 Squares in the objective and convex rows become tangents, added until the gap is closed. Outer approximation (Duran and
 Grossmann 1986): every tangent of a convex function lies below it, so the linear program with any set of tangents is a

@@ -1,4 +1,4 @@
-"""Mixed-integer verdicts that can be believed: points are repaired, and an end is confirmed by a second setting.
+"""Confirmation of mixed-integer verdicts: points are repaired, and an end is confirmed by a second setting.
 
 A solver's point keeps its rows to 1e-6 and its integers to 1e-6, which a large constant turns into any error. So its integers
 are rounded and fixed, and the continuous rest is solved anew, to 1e-9 and a little inside every inequality. A solver's

@@ -1,4 +1,4 @@
-"""The atoms of actionability: each can be said to the optimiser, checked by NumPy, and loosened by the least amount."""
+"""Demands of actionability, the atoms: each is said to the optimiser, checked by NumPy, and loosened by the least amount."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cheap points that obey the causal equations: one action and what follows, and rows of the data taken back."""
+"""Candidates that obey the causal equations: one action and what follows, and rows of the data taken back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One structural equation: a feature that follows from its parents, said to the optimiser and to NumPy."""
+"""Structural equation of one feature that follows from its parents, said to the optimiser and to NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Good points of a hull before any proof: its cheapest point, and from there towards rows of the wanted outcome.
+"""Candidates in a hull before any proof: its cheapest point, and from there towards rows of the wanted outcome.
 
 Any point between two points of a hull is in it, so the line from the cheapest point to a row that has the wanted outcome
 reaches the outcome inside the hull. Around such a point trees say the same on a whole box; a linear program finds the

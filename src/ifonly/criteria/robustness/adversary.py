@@ -1,4 +1,4 @@
-"""The adversary: the point of a ball that hurts most, and the search that goes on until there is none left.
+"""Adversary and cutting-set method: the point of a ball that hurts most, and the search that ends when there is none.
 
 Cutting-set method (Mutapcic and Boyd 2009; Maragno et al. 2024 for counterfactuals): solve with what is demanded so far,
 let the adversary look for the worst point of the ball around the answer, rule that out, and repeat. Every round is a

@@ -1,4 +1,4 @@
-"""The demand behind robustness: a lead that is kept under every shift that is known to matter."""
+"""KeepsLead, the demand behind robustness: a lead that is kept under every shift that is known to matter."""
 
 from __future__ import annotations
 

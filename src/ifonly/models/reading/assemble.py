@@ -1,4 +1,4 @@
-"""From a framework's trees to the tree form: every threshold pulled back to raw units through the transformers."""
+"""Assembly of the tree form from a framework's trees: every threshold pulled back to raw units through the transformers."""
 
 from __future__ import annotations
 
