@@ -22,6 +22,7 @@ LAYERS = {
     "deadline": 0,
     "errors": 0,
     "events": 0,
+    "memo": 0,
     "tolerances": 0,
     "version": 0,
     "adapters": 1,

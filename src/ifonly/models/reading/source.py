@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import UnsupportedModel
+from ifonly.memo import cached_property
 from ifonly.models.forms.polynomials import Polynomials
 from ifonly.models.reading.pullback import Below, Split, pull_back
 
