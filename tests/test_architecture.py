@@ -25,6 +25,7 @@ LAYERS = {
     "memo": 0,
     "tolerances": 0,
     "version": 0,
+    "warning_filters": 0,
     "adapters": 1,
     "program.mip": 1,
     "program.scaling": 1,

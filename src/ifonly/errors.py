@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from ifonly.warning_filters import CHANGING, listener
+
 __all__ = [
     "BatchFailed",
     "CriterionError",
@@ -176,4 +178,9 @@ def warn(message: str, category: type[IfOnlyWarning]) -> None:
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    found = listener()
+    if found is not None:
+        found.append(category(message))
+        return
+    with CHANGING:  # another thread may have put the filters aside for a moment
+        warnings.warn(message, category, stacklevel=level)
