@@ -19,6 +19,7 @@ from ifonly.question.criterion import Criterion
 from ifonly.question.demand import Demand
 from ifonly.question.query import Query
 from ifonly.question.words import number
+from ifonly.warning_filters import few_filters
 
 __all__ = ["Manifold"]
 
@@ -198,7 +199,8 @@ class Manifold(Criterion):
         if self.clusters is None:
             return np.zeros(len(U), dtype=np.int64)
         if isinstance(self.clusters, int | str):
-            return _k_means(query, U, None if isinstance(self.clusters, str) else self.clusters)
+            with few_filters():
+                return _k_means(query, U, None if isinstance(self.clusters, str) else self.clusters)
         labels = np.asarray(self.clusters)
         if len(labels) not in (len(which), len(query.training.U)):
             raise CriterionError(

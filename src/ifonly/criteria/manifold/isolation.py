@@ -24,6 +24,7 @@ from ifonly.program.mip import Affine
 from ifonly.question.demand import Demand
 from ifonly.question.query import Query
 from ifonly.question.words import number
+from ifonly.warning_filters import few_filters
 
 if TYPE_CHECKING:
     from ifonly.question.problem import Problem
@@ -101,7 +102,9 @@ class Normal(Demand):
 
     def score(self, U: FloatArray) -> FloatArray:
         """Return the forest's own scores, higher for what is more normal."""
-        return np.asarray(self.model.estimator.score_samples(self.model.prepare(U)), dtype=np.float64)
+        rows = self.model.prepare(U)
+        with few_filters():
+            return np.asarray(self.model.estimator.score_samples(rows), dtype=np.float64)
 
     def share_below(self, score: float) -> float:
         """Return the share of the rows that are no more normal than a score: the quantile it reaches."""
@@ -136,9 +139,10 @@ def _forest(cloud: Cloud, query: Query) -> tuple[Model, FloatArray]:
     forest = IsolationForest(n_estimators=_TREES, max_samples=min(_SAMPLES, len(cloud.U)), random_state=query.seed)
     rows = cloud.U[_complete(schema, cloud.U)]
     frame = schema.decode(rows)
-    estimator = Pipeline([("columns", columns), ("forest", forest)]).fit(frame)
-    model = open_part(estimator, schema, schema.names, rows[0], "the isolation forest: ")
-    return model, np.sort(estimator.score_samples(frame))
+    with few_filters():
+        estimator = Pipeline([("columns", columns), ("forest", forest)]).fit(frame)
+        model = open_part(estimator, schema, schema.names, rows[0], "the isolation forest: ")
+        return model, np.sort(estimator.score_samples(frame))
 
 
 def _complete(schema: Schema, U: FloatArray) -> npt.NDArray[np.bool_]:

@@ -24,6 +24,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.training import Training
 from ifonly.question.words import number
+from ifonly.warning_filters import few_filters
 
 __all__ = ["Robustness"]
 
@@ -179,7 +180,8 @@ def _opened(training: Training, estimators: Sequence[Any]) -> list[Model]:
     """Read further models of the same columns."""
     complete = ~np.isnan(training.U).any(axis=1)
     example = training.schema.decode(training.U[[int(np.argmax(complete))]])
-    return [open_model(estimator, example, training.schema)[1] for estimator in estimators]
+    with few_filters():
+        return [open_model(estimator, example, training.schema)[1] for estimator in estimators]
 
 
 def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
