@@ -82,7 +82,7 @@ def drawn(index: int) -> Question | None:
 
 @cache
 def said(index: int) -> Any:
-    """What the library says to a question."""
+    """Answer of the library to a question."""
     with warnings.catch_warnings(action="ignore"):
         return ask(drawn(index))[0]  # type: ignore[arg-type]
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -15,12 +14,13 @@ import pandas as pd
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.datasets import german_credit
-from ifonly.errors import IfOnlyWarning, NoCounterfactual
+from ifonly.errors import NoCounterfactual
 from ifonly.events import Built, Event, Incumbent
 from ifonly.explain import Explainer
 from ifonly.program.mip import MipArrays
 from ifonly.result.values import Status
 from ifonly.solvers.backend import Backend, IncumbentHook, Limits, Solution
+from ifonly.warning_filters import heard
 
 __all__ = ["MODELS", "Benchmark", "ModelName", "Timing", "benchmark", "credit_model"]
 
@@ -195,8 +195,7 @@ def benchmark(
 def _timed(explainer: Explainer, watched: _Watched, row: pd.DataFrame, want: Any, time_limit: float) -> Timing:
     watched.watch = watch = _Stopwatch()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IfOnlyWarning)
+        with heard():
             answer = explainer.explain(row, want=want, time_limit=time_limit, on_event=watch.hear)
         status: str = answer.status
         watched.used.add(answer.solver)

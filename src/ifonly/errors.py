@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from ifonly.warning_filters import CHANGING, listener
+
 __all__ = [
     "BatchFailed",
     "CriterionError",
@@ -189,4 +191,9 @@ def warn(message: str, category: type[IfOnlyWarning]) -> None:
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    found = listener()
+    if found is not None:
+        found.append(category(message))
+        return
+    with CHANGING:  # another thread may have put the filters aside for a moment
+        warnings.warn(message, category, stacklevel=level)

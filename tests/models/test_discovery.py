@@ -4,6 +4,7 @@ A reader without an example fails. Some can only refuse, and say what to use ins
 """
 
 import functools
+import pickle
 import warnings
 from typing import Any
 
@@ -20,6 +21,7 @@ from sklearn.utils import all_estimators
 
 from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
+from ifonly.models.opening import open_model
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import known_readers, read_estimator
 from ifonly.testing import check_reader
@@ -133,6 +135,23 @@ def sklearn_classes() -> dict[str, type]:
     return dict(all_estimators()) | {"FrozenEstimator": FrozenEstimator}
 
 
+def check_pickle(estimator: Any) -> None:
+    """What was read is the same after a pickle: scores, decisions, probabilities, and the way back from them."""
+    _, model, _, U = open_model(estimator, X, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # classes that are deprecated say so when they are unpickled
+        other = pickle.loads(pickle.dumps(model))
+    read, back = model.read, other.read
+    scores = read.form(U)
+    assert np.array_equal(back.form(U), scores, equal_nan=True)
+    assert np.array_equal(back.decide(scores), read.decide(scores))
+    if read.link != "none":
+        assert np.array_equal(back.probabilities(scores), read.probabilities(scores))
+    if read.link_inverse is not None:
+        assert [back.link_inverse(v) for v in (0.2, 0.3, 0.9)] == [read.link_inverse(v) for v in (0.2, 0.3, 0.9)]
+    assert np.array_equal(other.predict(U), model.predict(U))
+
+
 def sklearn_examples() -> list[Any]:
     names = sorted(name for framework, name in known_readers() if framework == "sklearn")
     return [
@@ -153,6 +172,7 @@ def test_a_scikit_learn_reader_predicts_what_the_estimator_predicts(name, parame
         warnings.simplefilter("ignore")
         estimator = kind(**parameters).fit(X, y)
     check_reader(estimator, X, points=POINTS, rows=2)
+    check_pickle(estimator)
 
 
 def test_a_reader_on_a_grid_of_decimals_splits_between_its_points():
@@ -310,7 +330,9 @@ FRAMEWORKS: dict[tuple[str, str], list[Any]] = {
     "make", [pytest.param(m, id=f"{key[1]}-{i}") for key, makes in FRAMEWORKS.items() for i, m in enumerate(makes)]
 )
 def test_a_framework_reader_predicts_what_the_model_predicts(make):
-    check_reader(make(), X, points=5000, rows=2, tolerance=FLOAT32)
+    estimator = make()
+    check_reader(estimator, X, points=5000, rows=2, tolerance=FLOAT32)
+    check_pickle(estimator)
 
 
 @pytest.mark.parametrize(

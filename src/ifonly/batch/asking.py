@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ifonly.batch.guesses import Guess, Guesser, guessing, may_guess, right
-from ifonly.errors import IfOnlyWarning, Infeasible, NotVerified, OutOfTime
+from ifonly.errors import Infeasible, NotVerified, OutOfTime
 from ifonly.result.many import Outcome
+from ifonly.warning_filters import heard
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -99,14 +99,9 @@ def _interrupted(asked: Asked) -> bool:
 
 def ask_one(explainer: Explainer, row: pd.DataFrame, **options: Any) -> Asked:
     """Return the outcome of one row; whatever is raised, short of running out of memory, becomes its status."""
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always", IfOnlyWarning)
+    with heard() as ours:  # those of others go their way
         asked = _ended(explainer, row, options)
-    for w in heard:  # those of others go their way
-        if not issubclass(w.category, IfOnlyWarning):
-            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
-    ours = tuple(w.message for w in heard if isinstance(w.message, IfOnlyWarning))
-    return replace(asked, outcome=replace(asked.outcome, warnings=ours))
+    return replace(asked, outcome=replace(asked.outcome, warnings=tuple(ours)))
 
 
 def _ended(explainer: Explainer, row: pd.DataFrame, options: dict[str, Any]) -> Asked:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from ifonly.memo import Memo
+
 __all__ = ["Parcel"]
 
-# One opened parcel per thread of a worker: an explainer keeps tables and the last row it decoded, so no two threads
-# share one. The state is the worker's own, and a worker has no other place for it than its module.
-_opened = threading.local()
+# The parcel that a worker process has open, for all of its threads. A task is a function of a module, so a worker has no
+# other place than the module for what it keeps between tasks.
+_OPENED = Memo(most=1)
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,6 @@ class Parcel:
         return cls(sha256(data).hexdigest(), data)
 
     def open(self) -> Any:
-        """Return the object; the same one as long as no other parcel is opened in this thread."""
-        if getattr(_opened, "token", None) != self.token:
-            _opened.content = pickle.loads(self.data)  # noqa: S301 - packed by the process that sent it
-            _opened.token = self.token
-        return _opened.content
+        """Return the object; the same one as long as no other parcel is opened in this process."""
+        unpacked: Any = _OPENED.get("parcel", self.token, lambda: pickle.loads(self.data))  # noqa: S301 - our own
+        return unpacked

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from ifonly.batch.writing import write_atomically
 from ifonly.errors import PlanError
+from ifonly.memo import cached_property
 from ifonly.record.fingerprints import of_json
 
 __all__ = ["FORMAT", "PLAN_FILE", "Plan", "Shard", "read_plan", "write_plan"]

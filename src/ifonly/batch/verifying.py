@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,8 @@ from ifonly.batch.records import Record
 from ifonly.batch.shards import State, read_shard, shard_path, state_of
 from ifonly.batch.values import value_reader
 from ifonly.data.features import Numeric, plain
-from ifonly.errors import BatchFailed, IfOnlyError, IfOnlyWarning
+from ifonly.errors import BatchFailed, IfOnlyError
+from ifonly.warning_filters import heard
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -168,8 +168,7 @@ def _measured(
 ) -> list[str]:
     """Return what an answer does not keep: the wish, a demand, its cost, the bound."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IfOnlyWarning)
+        with heard():
             question = explainer._ask(factual, options["want"], options["criteria"])
     except IfOnlyError as error:
         return [f"the question cannot be asked any more: {error}"]

@@ -123,8 +123,9 @@ class Proximity(Criterion):
 
     def costs(self, query: Query) -> Costs | None:
         """Return the separable costs: all of l1 and l2, the categories of Mahalanobis, none of l-infinity."""
-        known: Costs | None = query.once(self, lambda: self._costs(query))
-        return known
+        scale = self.scale if isinstance(self.scale, str) else tuple(self.scale.items())
+        key = (self.norm, scale, tuple(self.weights.items()), id(query.schema), query.factual.tobytes(), query.exempt)
+        return query.training.memo.get("costs", key, lambda: self._costs(query), keep=query.schema)
 
     def _costs(self, query: Query) -> Costs | None:
         none = Costs.none(query.schema)

@@ -72,7 +72,6 @@ class Schema:
         object.__setattr__(self, "_index", {f.name: j for j, f in enumerate(self.features)})
         levels = ({} if isinstance(f, Numeric) else {v: i for i, v in enumerate(f.levels)} for f in self.features)
         object.__setattr__(self, "_codes", tuple(levels))
-        object.__setattr__(self, "_last", {})
 
     starts: ClassVar[tuple[int, ...]]
     width: ClassVar[int]
@@ -81,7 +80,6 @@ class Schema:
     owner: ClassVar[npt.NDArray[np.int64]]
     _index: ClassVar[dict[str, int]]
     _codes: ClassVar[tuple[dict[Any, int], ...]]
-    _last: ClassVar[dict[str, Any]]
 
     def __len__(self) -> int:
         return len(self.features)
@@ -260,18 +258,6 @@ class Schema:
         `like`, a frame of the same length gives the index.
         """
         matrix = np.atleast_2d(np.asarray(u, dtype=np.float64))
-        frame = self._decode(matrix) if len(matrix) != 1 else self._decode_one(matrix)
-        return frame if like is None else frame.set_axis(like.index)
-
-    def _decode_one(self, matrix: FloatArray) -> pd.DataFrame:
-        """Decode a row, or remember it: an answer is put to the model and then returned."""
-        key = matrix.tobytes()
-        if self._last.get("row") != key:
-            self._last.update(row=key, frame=self._decode(matrix))
-        frame: pd.DataFrame = self._last["frame"]
-        return frame.copy()
-
-    def _decode(self, matrix: FloatArray) -> pd.DataFrame:
         data: dict[str, Any] = {}
         for j, feature in enumerate(self.features):
             part = matrix[:, self.slice(j)]
@@ -279,7 +265,8 @@ class Schema:
                 data[feature.name] = restore_numbers(part[:, 0], feature)
             else:
                 data[feature.name] = restore_levels(part, feature)
-        return pd.DataFrame(data)
+        frame = pd.DataFrame(data)
+        return frame if like is None else frame.set_axis(like.index)
 
     def level_values(self, j: int, row: FloatArray) -> Any:
         """Return the raw value of feature `j` in a canonical row: a number or a level (None when missing)."""

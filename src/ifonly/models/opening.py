@@ -16,6 +16,7 @@ from ifonly.errors import SchemaError, UnsupportedModel
 from ifonly.models.read import Model
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import read_estimator
+from ifonly.models.rows import Rows
 
 __all__ = ["complete_row", "open_model", "open_part"]
 
@@ -58,12 +59,7 @@ def open_part(estimator: Any, schema: Schema, names: Sequence[str], base: FloatA
     # The same schema when it is the whole: a row that is put to the model need not be decoded again to be returned.
     own = schema if parts == list(range(len(schema))) else Schema(tuple(schema.features[j] for j in parts))
     entries = np.concatenate([np.arange(schema.width)[schema.slice(j)] for j in parts])
-    named = _takes_names(estimator)
-
-    def prepare(rows: FloatArray) -> Any:
-        decoded = own.decode(rows[:, entries])
-        return decoded if named else decoded.to_numpy()
-
+    prepare = Rows(own, entries, named=_takes_names(estimator))
     source = Source.raw(schema, prepare, base)
     source = replace(source, columns=tuple(source.columns[j] for j in parts), where=where)
     return Model(read_estimator(estimator, source), estimator, prepare)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +13,7 @@ from ifonly.arrays import FloatArray
 if TYPE_CHECKING:
     pass
 from ifonly.models.form import Form
+from ifonly.warning_filters import few_filters
 
 __all__ = ["Model", "Read", "sigmoid"]
 
@@ -126,7 +125,7 @@ class Model:
     def predict(self, U: FloatArray) -> Any:
         """Return the estimator's own prediction for canonical rows."""
         rows = self.prepare(U)
-        with _few_filters():
+        with few_filters():
             return np.asarray(self.estimator.predict(rows)).reshape(len(U), -1)[:, 0]
 
     def predict_proba(self, U: FloatArray) -> FloatArray | None:
@@ -135,24 +134,9 @@ class Model:
             return None
         rows = self.prepare(U)
         try:
-            with _few_filters():
+            with few_filters():
                 return np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)
         except AttributeError:  # a scorecard always has the method, whatever the estimator inside it has
             if self.read.link != "none":
                 raise
             return None
-
-
-@contextmanager
-def _few_filters() -> Iterator[None]:
-    """Collect warnings and pass them on at the end.
-
-    scikit-learn's forests put every warning filter in place anew for every tree, a fifth of the time that 100 trees take
-    for one row; while all warnings are collected, there is only one.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.resetwarnings()
-        warnings.simplefilter("always")
-        yield
-    for w in caught:
-        warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ifonly.errors import UnsupportedModel
@@ -24,9 +25,6 @@ Reader = Callable[[Any, "Source"], Read]
 _READERS: dict[tuple[str, str], Reader] = {}
 
 
-_loaded = False
-
-
 def reads(framework: str, *class_names: str) -> Callable[[Reader], Reader]:
     """Mark a function as the reader of some classes of a framework (its top-level package name)."""
 
@@ -40,14 +38,17 @@ def reads(framework: str, *class_names: str) -> Callable[[Reader], Reader]:
 
 def known_readers() -> Mapping[tuple[str, str], Reader]:
     """Return every (framework, class name) that can be read; loads the reader modules, not the frameworks."""
-    global _loaded  # noqa: PLW0603 - discovery happens once per process
-    if not _loaded:
-        from ifonly.models import readers  # noqa: PLC0415 - readers import this module
+    from ifonly.models import readers  # noqa: PLC0415 - readers import this module
 
-        for module in pkgutil.iter_modules(readers.__path__):
-            importlib.import_module(f"{readers.__name__}.{module.name}")
-        _loaded = True
+    _load_all(readers.__name__, tuple(readers.__path__))
     return _READERS
+
+
+@cache
+def _load_all(package: str, paths: tuple[str, ...]) -> None:
+    """Import every module of a package; once per process, and a thread that comes meanwhile waits at each import."""
+    for module in pkgutil.iter_modules(paths):
+        importlib.import_module(f"{package}.{module.name}")
 
 
 def read_estimator(estimator: Any, source: Source) -> Read:

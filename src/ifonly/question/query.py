@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,13 +33,6 @@ class Query:
     seed: int = 0
     goal: Goal | None = None
     exempt: frozenset[int] = frozenset()
-    _known: dict[int, Any] = field(default_factory=dict, init=False, repr=False)
-
-    def once(self, owner: Any, compute: Callable[[], Any]) -> Any:
-        """Return what `compute` returned the first time that `owner` asked this query."""
-        if id(owner) not in self._known:
-            self._known[id(owner)] = owner, compute()  # the owner is kept, so that no other one gets its id
-        return self._known[id(owner)][1]
 
     def value(self, j: int) -> Any:
         """Return the factual's raw value of feature `j`."""

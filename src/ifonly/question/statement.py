@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from ifonly.arrays import FloatArray
+from ifonly.memo import cached_property
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import plateau
 from ifonly.program.box import Box

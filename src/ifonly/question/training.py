@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Schema
+from ifonly.memo import Lean, Memo, cached_property
 from ifonly.models.read import Model
+from ifonly.models.rows import Rows
 
 __all__ = ["Training"]
 
@@ -18,7 +20,7 @@ _SAMPLE = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class Training(Lean):
     """The training rows in canonical form, with the statistics that criteria ask for.
 
     Attributes
@@ -29,12 +31,15 @@ class Training:
         The true outcome of each row, when the user gave it.
     model
         The model, for its own predictions on these rows.
+    memo
+        What criteria have computed for earlier questions; shared by threads, left out of pickles.
     """
 
     schema: Schema
     U: FloatArray
     model: Model
     labels: npt.NDArray[np.object_] | None = None
+    memo: Memo = field(default_factory=Memo, repr=False)
 
     @cached_property
     def numeric(self) -> tuple[int, ...]:
@@ -111,3 +116,8 @@ class Training:
     def predictions(self) -> npt.NDArray[np.object_]:
         """The model's own predictions for the training rows."""
         return np.asarray(self.model.predict(self.U), dtype=object)
+
+    def decode(self, schema: Schema, row: FloatArray) -> pd.DataFrame:
+        """Return a canonical row as a frame; the one that was just put to the model need not be decoded again."""
+        prepare = self.model.prepare
+        return prepare.frame(row) if isinstance(prepare, Rows) and prepare.schema is schema else schema.decode(row)

@@ -227,7 +227,7 @@ class Question:
         distance = measures.pop("distance", objective)
         measures.pop("changed", None)
         return Counterfactual(
-            schema.decode(row),
+            self.query.training.decode(schema, row),
             changes,
             self._predicted(row),
             float(self.goal.score_of(row)[0]),

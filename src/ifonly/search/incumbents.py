@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
 from ifonly.deadline import Deadline
+from ifonly.memo import cached_property
 from ifonly.models.forms.linear import Linear
 from ifonly.models.forms.scan import Brackets, TreeScan
 from ifonly.program.box import Box

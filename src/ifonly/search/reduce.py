@@ -8,13 +8,13 @@ cells, leaves, levels and units of the program.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
+from ifonly.memo import cached_property
 from ifonly.models.forms.network import Network
 from ifonly.models.forms.propagate import Budget
 from ifonly.models.forms.scan import Brackets

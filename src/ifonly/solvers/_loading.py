@@ -15,6 +15,7 @@ import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from pathlib import Path
+from threading import Lock
 
 from ifonly.errors import SolverFailed
 
@@ -24,6 +25,7 @@ _SHARED, _OWN = b"libhighs.so.1", b"libifonly.so1"
 _RIVAL = "ortools"
 # A library stays mapped after its file is closed, but the linker knows it by its path: no other may get the same one.
 _kept_open: list[int] = []
+_LOADING = Lock()  # a library under another name is loaded once, however many threads ask for it
 
 
 def load_highspy() -> None:
@@ -34,6 +36,11 @@ def load_highspy() -> None:
     SolverFailed
         When another libhighs is in the way and this platform has no remedy.
     """
+    with _LOADING:
+        _load()
+
+
+def _load() -> None:
     if "highspy" in sys.modules:
         return
     if importlib.util.find_spec(_RIVAL) is not None:

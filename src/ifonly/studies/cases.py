@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -20,6 +19,7 @@ from ifonly.criteria.sparsity import Sparsity
 from ifonly.data.schema import Numeric, Schema
 from ifonly.datasets import Dataset, german_credit, heart
 from ifonly.explain import Explainer
+from ifonly.memo import cached_property
 from ifonly.question.criterion import Criterion
 from ifonly.studies.study import Part, Study
 

@@ -5,7 +5,6 @@ Both are measured by putting rows to the user's own model, in the worker, after 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -18,6 +17,7 @@ import pandas as pd
 
 from ifonly import Counterfactual, Explainer, Explanation, Target
 from ifonly.studio.library import Numeric
+from ifonly.warning_filters import silenced
 
 __all__ = ["Insight", "Reach", "forecasts", "insights"]
 
@@ -62,8 +62,7 @@ def forecasts(explainer: Explainer, frame: pd.DataFrame) -> tuple[npt.NDArray[An
     """Return the model's own outcomes and scores (one column per class, one for a regression, or none)."""
     model, schema = explainer.model, explainer.schema
     classes = model.read.classes
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silenced():
         U = schema.encode(frame, missing=model.read.accepts_missing)
         outcomes = np.asarray(model.predict(U), dtype=object)
         if not classes:

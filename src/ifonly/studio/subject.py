@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ifonly import Causality, Explainer, Manifold, Robustness, Schema, SchemaError
+from ifonly.memo import cached_property
 from ifonly.studio.insight import forecasts
 from ifonly.studio.library import Feature, Integer, Numeric
 

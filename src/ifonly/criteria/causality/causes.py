@@ -17,6 +17,7 @@ from ifonly.models.forms.linear import Linear
 from ifonly.models.opening import complete_row, open_part
 from ifonly.models.reading.outcomes import values
 from ifonly.question.query import Query
+from ifonly.warning_filters import few_filters
 
 __all__ = ["Cause", "open_cause"]
 
@@ -101,7 +102,8 @@ def _learned(query: Query, name: str, cause: Cause) -> Mechanism:
             f"X[{list(cause.parents)!r}], or name the parents it was fitted on."
         )
     base = complete_row(schema, query.training.U)
-    opened = open_part(model, schema, fitted, base, f"The cause of {name!r}: ")
+    with few_filters():
+        opened = open_part(model, schema, fitted, base, f"The cause of {name!r}: ")
     if opened.read.classes:
         raise CriterionError(
             f"The model of {name!r} predicts classes ({', '.join(map(repr, opened.read.classes))}), but what it causes "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal, get_args
 
@@ -13,7 +13,7 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.actionability.demands import Frozen
 from ifonly.criteria.causality.causes import Cause, open_cause
 from ifonly.criteria.causality.mechanism import CausalEquation, Mechanism, is_settled
-from ifonly.data.schema import Feature, Numeric
+from ifonly.data.schema import Numeric
 from ifonly.errors import CriterionError
 from ifonly.program.box import Box
 from ifonly.question.criterion import Criterion
@@ -56,8 +56,6 @@ class Causality(Criterion):
 
     causes: Mapping[str, Cause]
     count: Count = "actions"
-    _read: dict[tuple[Feature, ...], Mechanism] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _last: list[tuple[Any, list[CausalEquation]]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.causes:
@@ -184,15 +182,14 @@ class Causality(Criterion):
         return list(self._equations(query))
 
     def _equations(self, query: Query) -> list[CausalEquation]:
-        key = (query.schema.features, query.factual.tobytes())
-        # Heuristics ask for the same question's equations again and again, so the last ones are kept.
-        for known, equations in self._last:
-            if known == key:
-                return equations
+        # Heuristics ask for the same question's equations again and again.
+        key = (id(self), id(query.schema), query.factual.tobytes())
+        return query.training.memo.get("equations", key, lambda: self._stated(query), keep=(self, query.schema))
+
+    def _stated(self, query: Query) -> list[CausalEquation]:
         equations = [CausalEquation.of(query, self._mechanism(query, name)) for name in self.order]
         followers = frozenset(e.mechanism.feature for e in equations)
         equations[-1] = replace(equations[-1], followers=followers)
-        self._last[:] = [(key, equations)]
         return equations
 
     def exempt(self, query: Query) -> frozenset[int]:
@@ -201,10 +198,9 @@ class Causality(Criterion):
         return frozenset(query.schema.index(name) for name in counted)
 
     def _mechanism(self, query: Query, name: str) -> Mechanism:
-        key = (query.schema[name], *query.schema.features)
-        if key not in self._read:
-            self._read[key] = open_cause(query, name, self.causes[name])
-        return self._read[key]
+        cause, known = self.causes[name], query.training.memo
+        key = (name, id(cause), query.schema.features)
+        return known.get("mechanisms", key, lambda: open_cause(query, name, cause), keep=cause)
 
     # -- NumPy's side -------------------------------------------------------------------------------------------
     def settle(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from ifonly.criteria.causality.causes import Cause
 from ifonly.data.schema import Numeric, Schema
 from ifonly.data.tables import as_frame
 from ifonly.errors import CriterionError, did_you_mean
+from ifonly.warning_filters import silenced
 
 __all__ = ["learn_causes"]
 
@@ -63,11 +63,13 @@ def _learned(
         raise CriterionError(f"{len(rows)} complete rows are too few to learn the cause of {name!r} in {cv} folds.")
     X, y = rows[parents], rows[name].to_numpy(dtype=np.float64)
     folds = KFold(cv, shuffle=True, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        pipelines = [_pipeline(clone(model), schema, parents) for model in candidates]
-        scores = [float(cross_val_score(p, X, y, cv=folds, scoring="r2").mean()) for p in pipelines]
-        best = int(np.argmax(scores))
+    pipelines = [_pipeline(clone(model), schema, parents) for model in candidates]
+    scores = []
+    for pipeline in pipelines:
+        with silenced(ConvergenceWarning):
+            scores.append(float(cross_val_score(pipeline, X, y, cv=folds, scoring="r2").mean()))
+    best = int(np.argmax(scores))
+    with silenced(ConvergenceWarning):
         return Cause(parents, model=pipelines[best].fit(X, y), r2=scores[best])
 
 

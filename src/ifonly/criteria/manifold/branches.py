@@ -18,7 +18,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +28,7 @@ from ifonly.criteria.manifold.in_hull import InHull, least_apart, least_for_leve
 from ifonly.criteria.manifold.rows import Shape
 from ifonly.data.schema import Numeric
 from ifonly.deadline import Deadline
+from ifonly.memo import Memo, cached_property
 from ifonly.program.box import Box
 from ifonly.question.demand import Branch, Demand
 from ifonly.question.query import Query
@@ -91,6 +91,7 @@ class _ByCategory:
         self.whole, self.shape, self.groups = whole, shape, shape.groups
         self.statement, self.query, self.box = statement, statement.query, box
         self.exact = whole.ball.radius == 0.0
+        self._memo = Memo()
         self.room = self._room()
 
     def _room(self) -> FloatArray:
@@ -213,9 +214,11 @@ class _ByCategory:
         bound, _ = demand.slice(self.statement, box, self.deadline).cheapest()
         return bound + least_for_levels(self.statement, box)
 
-    @lru_cache(maxsize=8)  # noqa: B019 - lives as long as one question
     def _group(self, g: int) -> tuple[Box, InHull]:
         """Return the part of the box with the categories of a group, and the hull to lie in there."""
+        return self._memo.get("group", g, lambda: self._make_group(g))
+
+    def _make_group(self, g: int) -> tuple[Box, InHull]:
         box, rows, whole = self.box.copy(), self.groups.rows(g), self.whole
         for k, j in enumerate(self.shape.categorical):
             box.keep_levels(j, np.arange(self.query.schema.features[j].width) == self.groups.levels[g, k])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,8 @@ from ifonly.errors import CriterionError
 from ifonly.question.criterion import Criterion
 from ifonly.question.demand import Demand
 from ifonly.question.query import Query
-from ifonly.question.training import Training
 from ifonly.question.words import number
+from ifonly.warning_filters import few_filters
 
 __all__ = ["Manifold"]
 
@@ -153,11 +152,11 @@ class Manifold(Criterion):
         goal = query.goal
         wanted = () if goal is None else (goal.kind, goal.index, goal.probability, goal.low, goal.high)
         key = (*self._key[2:4], *self._key[5:], wanted, query.seed)
-        known = _CLOUDS.setdefault(query.training, {})
-        if key not in known:
-            U, words, which = self._select(query)
-            known[key] = (Cloud(U, self._clustered(query, U, which), words), (self.rows, self.clusters))
-        return known[key][0]
+        return query.training.memo.get("clouds", key, lambda: self._found(query), keep=(self.rows, self.clusters))
+
+    def _found(self, query: Query) -> Cloud:
+        U, words, which = self._select(query)
+        return Cloud(U, self._clustered(query, U, which), words)
 
     def _select(self, query: Query) -> tuple[FloatArray, str, IntArray]:
         """Return the rows, what to call them, and their places in the table they come from."""
@@ -200,7 +199,8 @@ class Manifold(Criterion):
         if self.clusters is None:
             return np.zeros(len(U), dtype=np.int64)
         if isinstance(self.clusters, int | str):
-            return _k_means(query, U, None if isinstance(self.clusters, str) else self.clusters)
+            with few_filters():
+                return _k_means(query, U, None if isinstance(self.clusters, str) else self.clusters)
         labels = np.asarray(self.clusters)
         if len(labels) not in (len(which), len(query.training.U)):
             raise CriterionError(
@@ -209,11 +209,6 @@ class Manifold(Criterion):
             )
         labels = labels if len(labels) == len(which) else labels[which]
         return np.unique(labels, return_inverse=True)[1].astype(np.int64)
-
-
-# Rows and clusters are found once per training data, question and criterion, and forgotten with the training data. What
-# a key knows by its identity is kept beside the cloud, so that nothing else can come to have that identity.
-_CLOUDS: WeakKeyDictionary[Training, dict[tuple[object, ...], tuple[Cloud, object]]] = WeakKeyDictionary()
 
 
 def _k_means(query: Query, U: FloatArray, k: int | None) -> IntArray:

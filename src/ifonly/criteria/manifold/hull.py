@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.deadline import Deadline
+from ifonly.memo import cached_property
 from ifonly.program.mip import Affine, Mip
 from ifonly.solvers.priced_lp import Block, PricedProgram
 

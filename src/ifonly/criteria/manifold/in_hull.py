@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +24,7 @@ from ifonly.criteria.manifold.points import Seeker, costing_of, ends_of, numeric
 from ifonly.data.schema import Numeric
 from ifonly.deadline import Deadline
 from ifonly.errors import Relaxation
+from ifonly.memo import cached_property
 from ifonly.program.box import Box
 from ifonly.program.euclidean import at_least_length
 from ifonly.program.mip import Affine

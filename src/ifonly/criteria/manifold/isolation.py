@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from ifonly.program.mip import Affine
 from ifonly.question.demand import Demand
 from ifonly.question.query import Query
 from ifonly.question.words import number
+from ifonly.warning_filters import few_filters
 
 if TYPE_CHECKING:
     from ifonly.question.problem import Problem
@@ -67,7 +67,8 @@ class Normal(Demand):
                 "Manifold(isolation=...) needs a row without missing values: an isolation forest gives a missing value "
                 "no meaning. Fill it in, or demand a hull instead, which leaves such features out."
             )
-        model, scores = _forest(cloud, query)
+        found = query.training.memo.get("forests", id(cloud), lambda: _forest(cloud, query), keep=cloud)
+        model, scores = found
         path = mean_path(model.estimator[-1], float(np.quantile(scores, share)))
         text = f"be at least as normal as {number(100 * share)} per cent of {cloud.words} (isolation forest)"
         return cls(text, model, path, scores, share)
@@ -102,7 +103,9 @@ class Normal(Demand):
 
     def score(self, U: FloatArray) -> FloatArray:
         """Return the forest's own scores, higher for what is more normal."""
-        return np.asarray(self.model.estimator.score_samples(self.model.prepare(U)), dtype=np.float64)
+        rows = self.model.prepare(U)
+        with few_filters():
+            return np.asarray(self.model.estimator.score_samples(rows), dtype=np.float64)
 
     def share_below(self, score: float) -> float:
         """Return the share of the rows that are no more normal than a score: the quantile it reaches."""
@@ -124,10 +127,6 @@ class Normal(Demand):
         return Relaxation(self.text, change, self.share - share)
 
 
-# One forest per set of rows, forgotten with them.
-_FORESTS: WeakKeyDictionary[Cloud, tuple[Model, FloatArray]] = WeakKeyDictionary()
-
-
 def _forest(cloud: Cloud, query: Query) -> tuple[Model, FloatArray]:
     """Fit a forest on the rows, categories as 0/1 columns, and return it with the rows' scores in order."""
     from sklearn.compose import ColumnTransformer  # noqa: PLC0415 - scikit-learn is loaded late
@@ -135,18 +134,17 @@ def _forest(cloud: Cloud, query: Query) -> tuple[Model, FloatArray]:
     from sklearn.pipeline import Pipeline  # noqa: PLC0415
     from sklearn.preprocessing import OneHotEncoder  # noqa: PLC0415
 
-    if cloud not in _FORESTS:
-        schema = query.schema
-        levels = {f.name: list(f.levels) for f in schema.features if not isinstance(f, Numeric)}
-        encoder = OneHotEncoder(categories=list(levels.values()))
-        columns = ColumnTransformer([("levels", encoder, list(levels))], remainder="passthrough")
-        forest = IsolationForest(n_estimators=_TREES, max_samples=min(_SAMPLES, len(cloud.U)), random_state=query.seed)
-        rows = cloud.U[_complete(schema, cloud.U)]
-        frame = schema.decode(rows)
+    schema = query.schema
+    levels = {f.name: list(f.levels) for f in schema.features if not isinstance(f, Numeric)}
+    encoder = OneHotEncoder(categories=list(levels.values()))
+    columns = ColumnTransformer([("levels", encoder, list(levels))], remainder="passthrough")
+    forest = IsolationForest(n_estimators=_TREES, max_samples=min(_SAMPLES, len(cloud.U)), random_state=query.seed)
+    rows = cloud.U[_complete(schema, cloud.U)]
+    frame = schema.decode(rows)
+    with few_filters():
         estimator = Pipeline([("columns", columns), ("forest", forest)]).fit(frame)
         model = open_part(estimator, schema, schema.names, rows[0], "the isolation forest: ")
-        _FORESTS[cloud] = (model, np.sort(estimator.score_samples(frame)))
-    return _FORESTS[cloud]
+        return model, np.sort(estimator.score_samples(frame))
 
 
 def _complete(schema: Schema, U: FloatArray) -> npt.NDArray[np.bool_]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.criteria.manifold.hull import Hull
 from ifonly.data.schema import Numeric, Schema
+from ifonly.memo import cached_property
 from ifonly.question.query import Query
 
 __all__ = ["Cloud", "Shape"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ from ifonly.data.schema import Numeric
 from ifonly.errors import CriterionError
 from ifonly.models.forms.compose import score_bounds
 from ifonly.models.opening import open_model
+from ifonly.models.read import Model
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.criterion import Criterion
@@ -23,6 +24,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.training import Training
 from ifonly.question.words import number
+from ifonly.warning_filters import few_filters
 
 __all__ = ["Robustness"]
 
@@ -73,7 +75,6 @@ class Robustness(Criterion):
     features: Sequence[str] | None = None
     margin: float | None = None
     models: Sequence[Any] = ()
-    _read: dict[int, Training] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.radius is None and self.margin is None and not len(self.models):
@@ -155,17 +156,9 @@ class Robustness(Criterion):
         """Return the goal of each model, the explained one first."""
         goal = query.goal
         assert goal is not None
-        others = [self._opened(query.training, i, estimator).model for i, estimator in enumerate(self.models)]
+        training, kept = query.training, tuple(self.models)
+        others = training.memo.get("models", tuple(map(id, kept)), lambda: _opened(training, kept), keep=kept)
         return [goal, *(resolve(_target(goal), model) for model in others)]
-
-    def _opened(self, training: Training, i: int, estimator: Any) -> Training:
-        known = self._read.get(i)
-        if known is None or known.U is not training.U:
-            complete = ~np.isnan(training.U).any(axis=1)
-            example = training.schema.decode(training.U[[int(np.argmax(complete))]])
-            _, model, _, _ = open_model(estimator, example, training.schema)
-            known = self._read[i] = Training(training.schema, training.U, model)
-        return known
 
     def _ranges(self, query: Query, goal: Goal) -> FloatArray:
         """Return the training range of each feature that may be off; 0 where that changes nothing."""
@@ -181,6 +174,14 @@ class Robustness(Criterion):
         del U
         balls = [d.text for d in self.demands(query) if isinstance(d, KeepsLead) and d.reach.any()]
         return [f"proven against every point of the ball: {text}" for text in balls]
+
+
+def _opened(training: Training, estimators: Sequence[Any]) -> list[Model]:
+    """Read further models of the same columns."""
+    complete = ~np.isnan(training.U).any(axis=1)
+    example = training.schema.decode(training.U[[int(np.argmax(complete))]])
+    with few_filters():
+        return [open_model(estimator, example, training.schema)[1] for estimator in estimators]
 
 
 def _room(query: Query, goal: Goal, reach: FloatArray) -> float:

@@ -7,7 +7,8 @@ What stays linear, or a sum of trees, becomes one linear form or one ensemble, f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -230,8 +231,9 @@ def combine(form: Form, weights: FloatArray, constant: FloatArray | None = None)
     if isinstance(form, Trees):
         value, base = form.nodes.value @ W.T, W @ form.base + b
         add = form.addition or Addition(form.nodes.value, form.base)
-        own = _Added(value, base, of=lambda leaf: add(leaf) @ W.T + b)
-        return Trees(form.schema, replace(form.nodes, value=value), base, own)
+        return Trees(
+            form.schema, replace(form.nodes, value=value), base, _Combined(value, base, of=add, weights=W, constant=b)
+        )
     if isinstance(form, Combination):
         return Combination(form.inner, W @ form.weights, W @ form.constant + b)
     return Combination(form, W, b)
@@ -247,19 +249,39 @@ def mean(parts: Sequence[Form], weights: FloatArray | None = None) -> Form:
         return Linear(linear[0].schema, W, np.average([p.intercept for p in linear], axis=0, weights=w))
     if len(trees) == len(parts):
         share = [s * np.eye(parts[0].n_outputs) for s in w / w.sum()]
-        return _one_ensemble(trees, share, lambda scores: _mean(scores, w))
+        return _one_ensemble(trees, share, partial(_mean, weights=w))
     return Mean(Stack(tuple(parts)), w)
 
 
 @dataclass(frozen=True, eq=False)
-class _Added(Addition):
-    """Scores from leaves by a rule of its own."""
+class _Combined(Addition):
+    """Scores ``weights @ s + constant`` of the scores that another addition gives."""
 
-    of: Callable[[IntArray], FloatArray] = np.asarray
+    of: Addition = field(kw_only=True)
+    weights: FloatArray = field(kw_only=True)
+    constant: FloatArray = field(kw_only=True)
 
     def __call__(self, leaf: IntArray) -> FloatArray:
         """Return the scores of rows that fall into these leaves, shape (rows, trees)."""
-        return np.asarray(self.of(leaf))
+        return np.asarray(self.of(leaf) @ self.weights.T + self.constant)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gathered(Addition):
+    """Scores of several ensembles, each by its own addition, put together by `gather`.
+
+    Ensemble ``i`` has the trees from ``trees[i]`` to ``trees[i + 1]``, whose nodes begin at ``nodes[i]``.
+    """
+
+    adds: tuple[Addition, ...] = field(kw_only=True)
+    trees: IntArray = field(kw_only=True)
+    nodes: IntArray = field(kw_only=True)
+    gather: Callable[[list[FloatArray]], FloatArray] = field(kw_only=True)
+
+    def __call__(self, leaf: IntArray) -> FloatArray:
+        """Return the scores of rows that fall into these leaves, shape (rows, trees)."""
+        parts = [leaf[:, self.trees[i] : self.trees[i + 1]] - self.nodes[i] for i in range(len(self.adds))]
+        return np.asarray(self.gather([add(part) for add, part in zip(self.adds, parts, strict=True)]))
 
 
 def _one_ensemble(
@@ -286,13 +308,9 @@ def _one_ensemble(
         roots=np.concatenate([n.roots + first[i] for i, n in enumerate(nodes)]),
     )
     base = np.asarray(sum(M @ f.base for f, M in zip(forms, maps, strict=True)))
-    adds = [f.addition or Addition(f.nodes.value, f.base) for f in forms]
-
-    def of(leaf: IntArray) -> FloatArray:
-        parts = [leaf[:, first_tree[i] : first_tree[i + 1]] - first[i] for i in range(len(forms))]
-        return gather([add(part) for add, part in zip(adds, parts, strict=True)])
-
-    return Trees(forms[0].schema, merged, base, _Added(merged.value, base, of=of))
+    adds = tuple(f.addition or Addition(f.nodes.value, f.base) for f in forms)
+    own = _Gathered(merged.value, base, adds=adds, trees=first_tree, nodes=first, gather=gather)
+    return Trees(forms[0].schema, merged, base, own)
 
 
 # -- bounds of scores ------------------------------------------------------------------------------------------------

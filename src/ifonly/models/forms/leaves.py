@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
+from ifonly.memo import Lean, cached_property
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 
@@ -36,7 +36,7 @@ class CellTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Leaves:
+class Leaves(Lean):
     """Every leaf as a box.
 
     Attributes

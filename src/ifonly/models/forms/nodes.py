@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
+from ifonly.memo import Lean, cached_property
 
 __all__ = ["Addition", "Nodes"]
 
@@ -16,7 +16,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(Lean):
     """All nodes of all trees in one table, in raw units; a leaf points to itself.
 
     Attributes

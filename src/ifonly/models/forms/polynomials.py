@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from ifonly.arrays import FloatArray
+from ifonly.memo import cached_property
 from ifonly.models.forms.bends import tangent_corners
 
 __all__ = ["Polynomials"]

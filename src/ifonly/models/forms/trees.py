@@ -58,7 +58,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,6 +65,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
+from ifonly.memo import Lean, cached_property
 from ifonly.models.forms.leaf_rows import add_rows, cumulative, partition_rows
 from ifonly.models.forms.leaves import Leaves
 from ifonly.models.forms.nodes import Addition, Nodes
@@ -83,16 +83,18 @@ _ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Trees:
+class Trees(Lean):
     """``scores = base + sum over trees of the value of the leaf that the input falls into``.
 
-    `addition` is the same sum as the framework computes it; by default tree by tree in double precision.
+    `addition` is the same sum as the framework computes it; by default tree by tree in double precision. `left_over` are
+    the leaves that a box has left, for points of that box only; None: all leaves.
     """
 
     schema: Schema
     nodes: Nodes
     base: FloatArray
     addition: Addition | None = None
+    left_over: Leaves | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -154,6 +156,8 @@ class Trees:
 
     @cached_property
     def _cuts(self) -> dict[int, FloatArray]:
+        if self.left_over is not None:
+            return dict(self.left_over.cuts)
         n = self.nodes
         out = {}
         for j in sorted(self.features()):
@@ -172,6 +176,8 @@ class Trees:
 
     @cached_property
     def _features(self) -> frozenset[int]:
+        if self.left_over is not None:
+            return frozenset(self.left_over.features)
         return frozenset(int(j) for j in np.unique(self.nodes.feature) if j >= 0)
 
     def refined(self, u: FloatArray) -> None:
@@ -229,6 +235,8 @@ class Trees:
     @cached_property
     def leaves(self) -> Leaves:
         """Every leaf as a box, computed level by level for all trees at once."""
+        if self.left_over is not None:
+            return self.left_over
         n, m = self.nodes, len(self.schema)
         node: IntArray = n.roots
         tree: IntArray = np.arange(self.n_trees, dtype=np.int64)
@@ -256,10 +264,7 @@ class Trees:
 
     def within(self, box: Box) -> Trees:
         """Return the same trees for points of a box: leaves and cuts that it rules out are never built."""
-        form = replace(self)
-        leaves = self.leaves.within(box)
-        form.__dict__.update(leaves=leaves, _cuts=dict(leaves.cuts), _features=frozenset(leaves.features))
-        return form
+        return replace(self, left_over=self.leaves.within(box))
 
     def _child(
         self,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from ifonly.arrays import FloatArray
+from ifonly.memo import cached_property
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import combine, for_budget, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget

@@ -19,6 +19,7 @@ from ifonly.models.read import Read
 from ifonly.models.readers.catboost_statistics import Question, Statistics, Unfolded
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.reading.assemble import RawTree, assemble
+from ifonly.models.reading.links import log, logistic
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import reads
 
@@ -75,7 +76,7 @@ def read_booster(booster: Any, source: Source, classes: tuple[Any, ...]) -> Read
             "output and explain the one you ask about."
         )
     if loss in _LOG:
-        return read(link_forward=np.exp, link_inverse=lambda v: float(np.log(v)) if v > 0 else -np.inf)
+        return read(link_forward=np.exp, link_inverse=log)
     if loss in _PLAIN or loss.startswith(("YetiRank", "PairLogit", "Query", "StochasticRank")):
         return read()
     raise UnsupportedModel(
@@ -93,7 +94,7 @@ def _classification(
         return read(classes, "argmax", "softmax")
     if loss == "MultiClassOneVsAll" and outputs == len(classes):
         # One sigmoid per class, not divided by their sum.
-        return read(classes, "argmax", "normalised", link_forward=lambda s: 0.5 * (1.0 + np.tanh(0.5 * s)))
+        return read(classes, "argmax", "normalised", link_forward=logistic)
     raise UnsupportedModel(
         f"{source.where}the CatBoost loss {loss!r} with {outputs} scores for {len(classes)} classes cannot be read. "
         "Supported: Logloss, CrossEntropy, MultiClass, MultiClassOneVsAll."

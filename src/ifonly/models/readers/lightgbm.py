@@ -17,6 +17,16 @@ from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.reading.assemble import RawTree, assemble, float64_at_most
 from ifonly.models.reading.codes import coded, with_hole
+from ifonly.models.reading.links import (
+    Logistic,
+    log,
+    logistic,
+    logit,
+    signed_root,
+    signed_square,
+    softplus,
+    softplus_inverse,
+)
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import reads
 
@@ -101,14 +111,14 @@ def _classification(
             "sign",
             "sigmoid",
             threshold=threshold,
-            link_forward=lambda s: np.column_stack([1.0 - _expit(slope * s[:, 0]), _expit(slope * s[:, 0])]),
-            link_inverse=lambda p: _logit(p) / slope,
+            link_forward=Logistic(slope),
+            link_inverse=Logistic(slope).inverse,
         )
     if objective == "multiclass" and outputs == len(classes):
         return read(classes, "argmax", "softmax")
     if objective == "multiclassova" and outputs == len(classes):
         # One sigmoid per class, not even divided by their sum.
-        return read(classes, "argmax", "normalised", link_forward=lambda s: _expit(slope * s))
+        return read(classes, "argmax", "normalised", link_forward=Logistic(slope, each=True))
     raise UnsupportedModel(
         f"{source.where}the LightGBM objective {objective!r} with {outputs} scores for {len(classes)} classes cannot "
         "be read. Supported: binary, cross_entropy, multiclass, multiclassova."
@@ -117,33 +127,19 @@ def _classification(
 
 def _regression(read: Callable[..., Read], objective: str, squared: bool, source: Source) -> Read:
     if squared:
-        return read(
-            link_forward=lambda s: np.sign(s) * s * s,
-            link_inverse=lambda v: float(np.sign(v) * np.sqrt(abs(v))),
-        )
+        return read(link_forward=signed_square, link_inverse=signed_root)
     if objective in _PLAIN:
         return read()
     if objective in _LOG:
-        return read(link_forward=np.exp, link_inverse=lambda v: float(np.log(v)) if v > 0 else -np.inf)
+        return read(link_forward=np.exp, link_inverse=log)
     if objective in ("cross_entropy", "binary"):
-        return read(link_forward=_expit, link_inverse=_logit)
+        return read(link_forward=logistic, link_inverse=logit)
     if objective == "cross_entropy_lambda":
-        return read(
-            link_forward=lambda s: np.logaddexp(0.0, s),
-            link_inverse=lambda v: float(np.log(np.expm1(v))) if v > 0 else -np.inf,
-        )
+        return read(link_forward=softplus, link_inverse=softplus_inverse)
     raise UnsupportedModel(
         f"{source.where}the LightGBM objective {objective!r} cannot be read. Supported for regression: "
         f"{', '.join(sorted(_PLAIN | _LOG))}, cross_entropy, cross_entropy_lambda."
     )
-
-
-def _expit(s: FloatArray) -> FloatArray:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * s)))
-
-
-def _logit(p: float) -> float:
-    return -np.inf if p <= 0 else np.inf if p >= 1 else float(np.log(p) - np.log1p(-p))
 
 
 # -- the dumped model -----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from ifonly.models.forms.trees import Trees
 from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.reading.assemble import RawTree, assemble, float64_at_most
+from ifonly.models.reading.links import log
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import reads
 
@@ -37,7 +38,7 @@ def read_hist_regressor(estimator: Any, source: Source) -> Read:
         piecewise_constant=True,
         accepts_missing=missing,
         link_forward=np.exp,
-        link_inverse=lambda value: float(np.log(value)) if value > 0 else -np.inf,
+        link_inverse=log,
     )
 
 

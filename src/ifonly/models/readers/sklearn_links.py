@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ifonly.models.forms.curves import Curve, Softmax
 from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_compose import response
 from ifonly.models.readers.sklearn_linear import labels_of
+from ifonly.models.reading.links import Back
 from ifonly.models.reading.outcomes import Bent, Function, least, missing_for_all, shares
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import read_estimator, reads
@@ -160,10 +162,7 @@ def read_transformed_target(estimator: Any, source: Source) -> Read:
             f"{source.where}TransformedTargetRegressor over {type(estimator.regressor_).__name__}, which bends its "
             "output already. Transform the target in one place only."
         )
-
-    def back(s: FloatArray) -> FloatArray:
-        return np.asarray(transformer.inverse_transform(np.asarray(s).reshape(-1, 1)))[:, 0]
-
+    back = Back(transformer)
     if kind == "FunctionTransformer":
         name = "" if transformer.inverse_func is None else getattr(transformer.inverse_func, "__name__", "?")
         if not name:
@@ -194,5 +193,5 @@ def _linked(read: Read, back: Function, bend: Bend | None, source: Source) -> Re
     return replace(
         read,
         link_forward=Bent(back, classes=False, bend=bend),
-        link_inverse=lambda value: least(back, value, start),
+        link_inverse=partial(least, back, start=start),
     )

@@ -18,6 +18,7 @@ from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.reading.assemble import RawTree, assemble, float32_below
 from ifonly.models.reading.codes import coded, with_hole
+from ifonly.models.reading.links import log, logistic, logit
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import reads
 
@@ -125,21 +126,13 @@ def _regression(read: Callable[..., Read], objective: str, source: Source) -> Re
     if objective in _PLAIN or objective == "binary:logitraw":
         return read()
     if objective in _LOG:
-        return read(link_forward=np.exp, link_inverse=lambda v: float(np.log(v)) if v > 0 else -np.inf)
+        return read(link_forward=np.exp, link_inverse=log)
     if objective in _LOGISTIC:
-        return read(link_forward=_expit, link_inverse=_logit)
+        return read(link_forward=logistic, link_inverse=logit)
     raise UnsupportedModel(
         f"{source.where}the XGBoost objective {objective!r} cannot be read. Supported for regression: "
         f"{', '.join(sorted(_PLAIN | _LOG))}, reg:logistic."
     )
-
-
-def _expit(s: FloatArray) -> FloatArray:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * s)))
-
-
-def _logit(p: float) -> float:
-    return -np.inf if p <= 0 else np.inf if p >= 1 else float(np.log(p) - np.log1p(-p))
 
 
 # -- the JSON model -------------------------------------------------------------------------------------------------

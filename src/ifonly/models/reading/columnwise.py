@@ -12,7 +12,6 @@ What is declared is checked as far as finitely many values can tell.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -24,6 +23,7 @@ from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
 from ifonly.models.reading.source import Column, Source
 from ifonly.models.reading.stepwise import Jumps, as_floats, step_column
+from ifonly.warning_filters import silenced
 
 __all__ = ["column_wise", "declaration", "read_columns"]
 
@@ -105,8 +105,7 @@ class _Reading:
         return out
 
     def _transform(self, U: FloatArray) -> Any:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"), silenced():
             return self.transformer.transform(self.source.evaluate(U))
 
     def _outputs(self, U: FloatArray) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from ifonly.models.forms.compose import combine
 from ifonly.models.forms.curves import Curve, Softmax
 from ifonly.models.forms.votes import Votes
 from ifonly.models.read import Read
+from ifonly.warning_filters import silenced
 
 __all__ = ["Bent", "Function", "least", "missing_for_all", "one_score", "probabilities", "shares", "values", "votes"]
 
@@ -49,8 +49,7 @@ def least(function: Function, value: float, start: float = 0.0) -> float:
 
 
 def _quiet(function: Function, s: float) -> float:
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"), silenced():
         return float(np.asarray(function(np.array([s])))[0])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
+from ifonly.warning_filters import silenced
 
 if TYPE_CHECKING:
     from ifonly.models.reading.source import Column, Source
@@ -112,8 +112,7 @@ def _turning(source: Source, column: int, j: int, thresholds: FloatArray, below:
     assert isinstance(feature, Numeric)
 
     def z(x: FloatArray) -> FloatArray:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"), silenced():
             return source.values(source.vary(j, x), column)
 
     first, last = _reach(source, c, j, z)
@@ -191,8 +190,7 @@ def _numeric(source: Source, j: int, column: int, thresholds: FloatArray, below:
     def z(x: FloatArray) -> FloatArray:
         if c.identity:
             return _as_stored(source, j, x)
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"), silenced():
             return source.values(source.vary(j, x), column)
 
     def holds(x: FloatArray) -> BoolArray:

@@ -7,10 +7,8 @@ need only that a column depends on one feature, and pull every threshold back to
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,8 +17,10 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import UnsupportedModel
+from ifonly.memo import cached_property
 from ifonly.models.forms.polynomials import Polynomials
 from ifonly.models.reading.pullback import Below, Split, pull_back
+from ifonly.warning_filters import silenced
 
 __all__ = ["Column", "Source", "Split", "representatives"]
 
@@ -162,8 +162,7 @@ class Source:
         while groups:
             group = groups.pop()
             try:
-                with np.errstate(all="ignore"), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
+                with np.errstate(all="ignore"), silenced():
                     together = self.evaluate(rows[group])
             except (TypeError, ValueError):
                 groups += [[j] for j in group] if len(group) > 1 else []
@@ -205,8 +204,7 @@ class Source:
         gaps = self.may_miss(False)
         if not gaps or any(c.weights is None for c in self.columns):
             return {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with silenced():
             usual = self.dense(self.base[None, :])[0]
         out = {}
         for j in gaps:

@@ -1,0 +1,115 @@
+"""State has an owner: no module, no frozen value and no other object's dict holds what was computed before."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "ifonly"
+WHERE = {path.relative_to(SOURCE).as_posix(): path for path in SOURCE.rglob("*.py")}
+
+# What a process knows once and for all, filled while modules are imported; or what has no other place to be.
+REGISTRIES = {
+    "batch/parcels.py: _OPENED": "a task in a worker is a function: what it keeps between tasks is the worker's",
+    "models/readers/onnx.py: _OPERATIONS": "filled while its module is imported",
+    "models/reading/transforms.py: _TRANSFORMS": "filled while modules of readers are imported",
+    "models/registry.py: _READERS": "filled while modules of readers are imported",
+    "solvers/_loading.py: _kept_open": "files that must stay open as long as the process, under a lock",
+}
+CACHES = {"WeakKeyDictionary", "WeakValueDictionary"}
+CONTAINERS = {*CACHES, "Memo", "OrderedDict", "defaultdict", "deque", "dict", "list", "local", "set"}
+ONCE = {
+    "models/registry.py: cache": "imports all readers once; an import waits for itself",
+    "solvers/backend.py: cache": "whether a package is installed",
+    "studio/language.py: cache": "the texts of a language, read from a file of the package",
+}
+
+
+def names(node: ast.AST) -> str:
+    return ast.unparse(node)
+
+
+def module_state(where: str, tree: ast.Module) -> list[str]:
+    """Containers and caches of a module that begin empty: something fills them later."""
+    out = []
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = names(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+            value = node.value
+            empty = (isinstance(value, ast.List) and not value.elts) or (isinstance(value, ast.Dict) and not value.keys)
+            if isinstance(value, ast.Call):
+                empty = names(value.func).split(".")[-1] in CONTAINERS and not value.args
+            if empty and target != "__all__":
+                out.append(f"{where}: {target}")
+    return out
+
+
+def tricks(where: str, tree: ast.Module) -> list[str]:
+    """Ways to change what is frozen or somebody else's."""
+    out = []
+    states = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "__getstate__"]
+    own = [n for f in states for n in ast.walk(f)] + (list(ast.walk(tree)) if where == "memo.py" else [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            out.append(f"{where}: global {', '.join(node.names)}")
+        if isinstance(node, ast.Attribute) and names(node).endswith("__dict__") and node not in own:
+            out.append(f"{where}: __dict__, line {node.lineno}")
+        if isinstance(node, ast.ImportFrom) and node.module in {"functools", "weakref"}:
+            forbidden = {"cached_property", "lru_cache", "cache"} if node.module == "functools" else CACHES
+            out += [f"{where}: {a.name}" for a in node.names if a.name in forbidden]
+        if isinstance(node, ast.FunctionDef) and node.name not in {"__post_init__", "__setstate__"}:
+            calls = [n for n in ast.walk(node) if isinstance(n, ast.Call) and names(n.func) == "object.__setattr__"]
+            out += [f"{where}: object.__setattr__, line {n.lineno}" for n in calls]
+    return out
+
+
+def kept_in_frozen(where: str, tree: ast.Module) -> list[str]:
+    """Private fields of frozen dataclasses that begin as an empty container."""
+    out = []
+    for cls in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
+        if not any("frozen=True" in names(d) for d in cls.decorator_list):
+            continue
+        for node in cls.body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+                text = names(node.value)
+                if node.target.id.startswith("_") and "default_factory" in text and "Lock" not in text:
+                    out.append(f"{where}: {cls.name}.{node.target.id}")
+    return out
+
+
+@pytest.mark.parametrize("where", sorted(WHERE))
+def test_no_state_without_an_owner(where: str) -> None:
+    tree = ast.parse(WHERE[where].read_text(encoding="utf-8"))
+    found = module_state(where, tree) + tricks(where, tree) + kept_in_frozen(where, tree)
+    left = [f for f in found if f not in REGISTRIES and f not in ONCE]
+    assert not left, f"keep it in the memo of the Training (see ifonly.memo): {left}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "_KNOWN = {}",
+        "_KNOWN: dict[str, int] = {}",
+        "_KNOWN = []",
+        "_KNOWN = WeakKeyDictionary()",
+        "_KNOWN = threading.local()",
+        "_KNOWN = dict()",
+        "def f():\n    global _known\n    _known = 1",
+        "from functools import cached_property",
+        "from functools import lru_cache",
+        "def f(x):\n    object.__setattr__(x, 'y', 1)",
+        "def f(x):\n    x.__dict__.update(y=1)",
+        "@dataclass(frozen=True)\nclass A:\n    _read: dict = field(default_factory=dict)",
+    ],
+)
+def test_a_fault_is_seen(text: str) -> None:
+    tree = ast.parse(text)
+    assert module_state("a.py", tree) + tricks("a.py", tree) + kept_in_frozen("a.py", tree)
+
+
+def test_every_exception_is_still_there() -> None:
+    found: set[str] = set()
+    for where, path in WHERE.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found |= {*module_state(where, tree), *tricks(where, tree)}
+    assert {*REGISTRIES, *ONCE} <= found
