@@ -29,8 +29,8 @@ from ifonly.models.forms.leaves import Leaves
 from ifonly.models.forms.units import common_unit
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.program.variables import Variables
 
 __all__ = ["Addition", "Nodes", "Trees"]
 
@@ -323,7 +323,7 @@ class Trees:
         return out
 
     # -- the optimiser's side -----------------------------------------------------------------------------------
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Add the leaves that the box leaves open, and their rows."""
         leaves = self.leaves
         low, high, alive = self._place(x)
@@ -342,7 +342,7 @@ class Trees:
         values = self.nodes.value[node]
         return [Affine(y, np.ascontiguousarray(values[:, k]), float(constant[k])) for k in range(self.n_outputs)]
 
-    def _place(self, x: Variables) -> tuple[Positions, Positions, BoolArray]:
+    def _place(self, x: Inputs) -> tuple[Positions, Positions, BoolArray]:
         """Return the cells each leaf spans per feature, ``low..high`` inclusive, and which leaves are reachable."""
         leaves = self.leaves
         alive = np.ones(len(leaves.node), dtype=np.bool_)
@@ -363,9 +363,7 @@ class Trees:
             alive &= low[:, j] <= high[:, j]
         return low, high, alive
 
-    def _numeric_rows(
-        self, mip: Mip, x: Variables, y: IntArray, tree: IntArray, low: Positions, high: Positions
-    ) -> None:
+    def _numeric_rows(self, mip: Mip, x: Inputs, y: IntArray, tree: IntArray, low: Positions, high: Positions) -> None:
         for j in sorted(self.features()):
             if x.box.missing[j] or not isinstance(self.schema.features[j], Numeric):
                 continue
@@ -384,7 +382,7 @@ class Trees:
                 row, column, key, n = cumulative(tree[bounded], low[bounded, j], y[bounded], ascending=False)
                 add_rows(mip, row, column, np.arange(n), b[key - 1], 1.0, 1.0, n)
 
-    def _level_rows(self, mip: Mip, x: Variables, y: IntArray, tree: IntArray, levels: BoolArray) -> None:
+    def _level_rows(self, mip: Mip, x: Inputs, y: IntArray, tree: IntArray, levels: BoolArray) -> None:
         for j in sorted(self.features()):
             if isinstance(self.schema.features[j], Numeric) or x.box.is_fixed(j):
                 continue

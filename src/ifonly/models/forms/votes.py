@@ -14,8 +14,8 @@ from ifonly.models.forms.compose import combine, for_budget, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.models.read import Read
 from ifonly.program.box import Box
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.program.variables import Variables
 
 __all__ = ["Votes"]
 
@@ -87,7 +87,7 @@ class Votes:
     def _first_wins(self) -> bool:
         return self.read.rule == "argmax" or self.read.strict
 
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Add one 0/1 column per class that the box leaves open, and a row per pair."""
         gaps = self._gaps().embed(mip, x)
         low, high = score_bounds(self._gaps(), x.box, self.budget)
