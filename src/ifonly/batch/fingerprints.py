@@ -55,7 +55,7 @@ def of_model(explainer: Explainer) -> str:
     U = explainer.training.U
     scores = read.form(U[:: max(1, len(U) // _MOST_SCORED)]).astype(np.float32)
     name = type(explainer.model.estimator).__qualname__
-    return of_value((name, read.classes, read.rule, read.link, float(read.threshold), read.strict, scores))
+    return of_value((name, read.classes, read.rule.name, read.link.name, float(read.threshold), read.strict, scores))
 
 
 def of_value(value: Any) -> str:

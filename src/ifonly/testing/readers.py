@@ -13,6 +13,7 @@ from ifonly.data.features import plain
 from ifonly.data.schema import Schema
 from ifonly.models.opening import complete_row, open_model
 from ifonly.models.read import Model
+from ifonly.models.rules import Sign
 from ifonly.program.box import Box
 from ifonly.testing.claims import require
 from ifonly.testing.forms import check_form
@@ -120,7 +121,8 @@ class _Compared:
             return
         ours = read.probabilities(scores)
         require(
-            ours is None or shares is not None, f"the form has probabilities (link {read.link!r}), {self.who} has none"
+            ours is None or shares is not None,
+            f"the form has probabilities (link {read.link.name!r}), {self.who} has none",
         )
         if ours is not None and shares is not None:
             self._close(ours, shares, "probability", U)
@@ -149,10 +151,7 @@ class _Compared:
 
     def _margin(self, scores: FloatArray) -> FloatArray:
         """Return how far scores are from a tie."""
-        if self.model.read.rule == "sign":
-            return np.abs(scores[:, 0] - self.model.read.threshold)
-        top = np.sort(scores, axis=1)[:, -2:]
-        return np.asarray(top[:, 1] - top[:, 0])
+        return self.model.read.decision.clearance(scores)
 
     def _close(self, ours: FloatArray, theirs: FloatArray, what: str, U: FloatArray) -> None:
         require(ours.shape == theirs.shape, f"{what}: the form has shape {ours.shape}, {self.who} {theirs.shape}")
@@ -167,7 +166,7 @@ class _Compared:
 
     def _same_order(self, ours: FloatArray, theirs: FloatArray, U: FloatArray) -> None:
         """Without probabilities, a score may be any increasing function of the decision score; several are compared."""
-        if self.model.read.rule != "sign":
+        if not isinstance(self.model.read.rule, Sign):
             self._close(ours, theirs, "decision score", U)
             return
         order = np.argsort(ours[:, 0], kind="stable")

@@ -70,10 +70,7 @@ class Votes:
 
     def _gaps(self) -> Form:
         """Return the form of ``s_k - s_m`` for all pairs ``k < m``, in the order of `_pairs`."""
-        if self.read.rule == "sign":
-            return combine(self.read.form, np.array([[-1.0]]), np.array([self.read.threshold]))
-        eye = np.eye(self.n_outputs)
-        return combine(self.read.form, np.array([eye[k] - eye[m] for k, m in self._pairs()]))
+        return combine(self.read.form, *self.read.decision.pairs(self.n_outputs))
 
     @cached_property
     def _resolution(self) -> float:
@@ -83,9 +80,6 @@ class Votes:
     def _pairs(self) -> list[tuple[int, int]]:
         n = self.n_outputs
         return [(k, m) for k in range(n) for m in range(k + 1, n)]
-
-    def _first_wins(self) -> bool:
-        return self.read.rule == "argmax" or self.read.strict
 
     def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Add one 0/1 column per class that the box leaves open, and a row per pair."""
@@ -105,7 +99,7 @@ class Votes:
             size = max(b - a, 1e-9)
             away = _DISTANCES[self.level] * size
             room = away, max(away, 0.5 * self._resolution)
-            mine, other = room if self._first_wins() else room[::-1]
+            mine, other = room if self.read.decision.first_wins else room[::-1]
             mip.row(gap - votes[k] * (mine - a), lower=a)
             mip.row(gap + votes[m] * (b + other), upper=b)
         return votes

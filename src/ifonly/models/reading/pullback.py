@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +12,7 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
-
-if TYPE_CHECKING:
-    from ifonly.models.reading.source import Column, Source
+from ifonly.models.reading.source import Column, Source
 
 __all__ = ["Below", "Split", "pull_back"]
 
