@@ -32,11 +32,21 @@ class Ability(ABC):  # noqa: B024 - its subclasses have the abstract methods
 
     @classmethod
     def __subclasshook__(cls, other: type) -> Any:
-        """Accept a class that defines every method of an ability."""
-        if Ability not in cls.__bases__:
+        """Accept a class that defines every method of an ability, and refuse one that defines only some of them.
+
+        Half an ability would otherwise be passed over without a word, a cost as well as a hint.
+        """
+        if Ability not in cls.__bases__ or cls in other.__mro__:
             return NotImplemented
         methods = [name for name in vars(cls) if not name.startswith("_")]
-        return all(any(name in vars(base) for base in other.__mro__) for name in methods) or NotImplemented
+        lacks = [name for name in methods if not any(callable(vars(base).get(name)) for base in other.__mro__)]
+        if lacks and len(lacks) < len(methods):
+            has = ", ".join(repr(name) for name in methods if name not in lacks)
+            raise TypeError(
+                f"{other.__name__} defines {has} but not {', '.join(map(repr, lacks))}: all of these together are the "
+                f"ability {cls.__name__!r}. Inherit {cls.__module__}.{cls.__name__}, and define what it has no default for."
+            )
+        return not lacks or NotImplemented
 
 
 class Loosens(Demand, Ability):

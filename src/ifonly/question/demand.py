@@ -60,6 +60,13 @@ class BoxDemand(Demand):
     A question whose demands are all of this kind, besides its goal and a count of changes, needs no solver for many models.
     """
 
+    def __init_subclass__(cls) -> None:
+        if "apply" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} adds rows, so it is not a BoxDemand, of which the box says it all: inherit Demand."
+            )
+        super().__init_subclass__()
+
     @final
     def apply(self, problem: Program) -> None:
         """Add nothing: the box says it all."""
