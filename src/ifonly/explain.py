@@ -29,7 +29,7 @@ from ifonly.errors import (
 from ifonly.events import Finished, OnEvent
 from ifonly.models.opening import open_model
 from ifonly.program.box import Box
-from ifonly.question.criterion import Criterion
+from ifonly.question.criterion import ChecksTogether, Criterion, HasConsequences
 from ifonly.question.options import FOREVER, check_count, check_gap, check_seconds, check_workers
 from ifonly.question.problem import Problem, build
 from ifonly.question.query import Query
@@ -327,10 +327,13 @@ class Explainer:
         merged = combined(self.criteria, _checked(criteria))
         for criterion in merged:
             criterion.check(query)
-        query = replace(query, exempt=frozenset().union(*(c.exempt(query) for c in merged)))
+        query = replace(
+            query, exempt=frozenset().union(*(c.exempt(query) for c in merged if isinstance(c, HasConsequences)))
+        )
         demands = [d for criterion in merged for d in criterion.demands(query)]
         for criterion in merged:
-            criterion.check_together(query, demands)
+            if isinstance(criterion, ChecksTogether):
+                criterion.check_together(query, demands)
         form = self.model.read.form if Box.of(schema, factual).missing.any() else self._complete
         statement = Statement(query, (goal, *demands), merged, form)
         return Question(self.backend, frame, self._frame, query, goal, statement, want)

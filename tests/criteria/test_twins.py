@@ -11,9 +11,9 @@ import pytest
 import questions
 from ifonly import Actionability, FactualViolatesDemand, Implies, LinearRow, Proximity, Sparsity
 from ifonly.explain import Explainer
-from ifonly.question.criterion import Criterion
+from ifonly.question.criterion import Couples, Criterion
 from ifonly.question.demand import Demand
-from ifonly.question.problem import Problem
+from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.testing import check_criterion
 
@@ -74,13 +74,19 @@ class _Never(Demand):
     def holds(self, query: Query, U: np.ndarray) -> np.ndarray:
         return np.zeros(len(U), dtype=bool)
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         problem.mip.row(problem.x.raw(0), upper=-1.0)
 
 
 @dataclass(frozen=True)
-class Broken(Criterion):
+class Broken(Couples, Criterion):
     what: str
+
+    def couples(self, query: Query) -> frozenset[int]:
+        return frozenset()
+
+    def add_cost(self, problem: Program) -> None:
+        pass
 
     def demands(self, query: Query) -> list[Demand]:
         made = {"only NumPy": _OnlyNumpy, "only the box": _OnlyBox, "never": _Never}

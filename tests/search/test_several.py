@@ -12,7 +12,8 @@ import pytest
 from ifonly import CriterionError, Diversity, Explainer, NotVerified, OutOfTime, Robustness, Sparsity
 from ifonly.criteria.actionability.demands import Between
 from ifonly.question.criterion import Criterion
-from ifonly.question.demand import Branch, Demand
+from ifonly.question.demand import Demand
+from ifonly.question.guidance import Branch
 from ifonly.question.query import Query
 from ifonly.search.several import Answer, NoMore, answers
 from worlds import world_of

@@ -141,6 +141,16 @@ def test_a_threshold_that_cuts_does_not_name() -> None:
         check_form(Altered(form, {"cuts": lambda: fewer}), schema, schema.encode(NUMBERS)[:3])
 
 
+def test_a_form_that_asks_for_more_than_its_inputs() -> None:
+    def embed(mip: Any, x: Any) -> list[Affine]:
+        return [LINEAR.embed(mip, x)[0] + 0.0 * x.changed(0)]
+
+    with pytest.raises(
+        AssertionError, match=r"embed\(\) uses 'changed' of its inputs, which have only box, schema, raw"
+    ):
+        check_form(Altered(LINEAR, {"embed": embed}), SCHEMA, ROWS)
+
+
 def test_rows_of_another_width() -> None:
     with pytest.raises(AssertionError, match="rows have 3 entries"):
         check_form(LINEAR, SCHEMA, np.zeros((1, 3)))

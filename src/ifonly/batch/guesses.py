@@ -62,7 +62,7 @@ class Guesser(Model):
         """Return the labels that the form gives to canonical rows."""
         scores = self.read.form(U)
         labels = [self.read.classes[int(k)] for k in self.read.decide(scores)]
-        tied = _lead(self, scores) <= self.noise
+        tied = self.read.decision.clearance(scores) <= self.noise
         self.noted.extend(Guess(u, label, tied=bool(t)) for u, label, t in zip(U, labels, tied, strict=True))
         out = np.empty(len(labels), dtype=object)
         out[:] = labels
@@ -81,14 +81,6 @@ class Guesser(Model):
         found = self.noted[:]
         self.noted.clear()
         return found
-
-
-def _lead(model: Model, scores: FloatArray) -> FloatArray:
-    """Return by how much the predicted class leads."""
-    if model.read.rule == "sign":
-        return np.abs(scores[:, 0] - model.read.threshold)
-    ordered = np.sort(scores, axis=1)
-    return np.asarray(ordered[:, -1] - ordered[:, -2]) if scores.shape[1] > 1 else np.full(len(scores), np.inf)
 
 
 def may_guess(explainer: Explainer) -> bool:

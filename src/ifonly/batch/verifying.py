@@ -18,6 +18,7 @@ from ifonly.batch.shards import State, read_shard, shard_path, state_of
 from ifonly.batch.values import value_reader
 from ifonly.data.features import Numeric, plain
 from ifonly.errors import BatchFailed, IfOnlyError
+from ifonly.question.abilities import verified
 from ifonly.warning_filters import heard
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _measured(
     faults += [
         f"the demand '{demand.text}' is not met."
         for demand in question.statement.demands
-        if demand is not question.goal and not bool(demand.verified(question.query, point)[0])
+        if demand is not question.goal and not bool(verified(demand, question.query, point)[0])
     ]
     cost = float(question.statement.objective(point)[0])
     if record["objective"] is None or abs(cost - record["objective"]) > _COST_TOLERANCE * max(1.0, abs(cost)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from ifonly.data.schema import Numeric, Ordinal
 from ifonly.errors import CriterionError
 from ifonly.program.mip import Affine, Square
 from ifonly.question.costs import Costs
-from ifonly.question.criterion import Criterion
+from ifonly.question.criterion import Couples, Criterion
+from ifonly.question.program import Program
 from ifonly.question.query import Query
-
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
 
 __all__ = ["Proximity"]
 
@@ -26,7 +24,7 @@ Scale = Literal["range", "mad", "std", "none"]
 
 
 @dataclass(frozen=True)
-class Proximity(Criterion):
+class Proximity(Couples, Criterion):
     r"""Stay close to the factual.
 
     With ``d_j = w_j |x_j - xhat_j| / s_j`` for a numeric feature, ``d_j = w_j`` for a switched category and
@@ -150,7 +148,7 @@ class Proximity(Criterion):
         t = query.training
         return frozenset(j for j in t.numeric if not np.isnan(query.factual[query.schema.starts[j]]))
 
-    def add_cost(self, problem: Problem) -> None:
+    def add_cost(self, problem: Program) -> None:
         """Add the largest deviation (l-infinity) or the squares of the whitened deviation (Mahalanobis)."""
         if self.norm == "linf":
             self._add_largest(problem)
@@ -170,7 +168,7 @@ class Proximity(Criterion):
         weights = self._weights(query)[sorted(self.couples(query))]
         return np.asarray(np.linalg.cholesky(t.precision[np.ix_(keep, keep)]).T * weights)
 
-    def _add_largest(self, problem: Problem) -> None:
+    def _add_largest(self, problem: Program) -> None:
         query, x = problem.query, problem.x
         rates = self._weights(query) / self._scales(query)
         levels = self._levels(query)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +10,12 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.errors import CriterionError, Relaxation
 from ifonly.program.mip import Affine
+from ifonly.question.abilities import Counts, Loosens
 from ifonly.question.costs import Costs
 from ifonly.question.criterion import Criterion
 from ifonly.question.demand import Demand
+from ifonly.question.program import Program
 from ifonly.question.query import Query
-
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
 
 __all__ = ["Sparsity"]
 
@@ -69,26 +67,26 @@ class Sparsity(Criterion):
 
 
 @dataclass(frozen=True, eq=False)
-class _AtMost(Demand):
+class _AtMost(Counts, Loosens, Demand):
     """``sum_j z_j <= K`` with ``z_j >= [x_j != xhat_j]``."""
 
     most: int
 
-    def _count(self, problem: Problem) -> Affine:
-        counted = [j for j in problem.moving() if j not in problem.statement.exempt()]
+    def _count(self, problem: Program) -> Affine:
+        counted = [j for j in problem.moving() if j not in problem.exempt]
         return Affine.total(problem.x.changed(j) for j in counted)
 
     def at_most(self) -> int:
         return self.most
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         # sum_j z_j <= K
         problem.mip.row(self._count(problem), upper=float(self.most))
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         return np.asarray(query.counted(U).sum(axis=1) <= self.most)
 
-    def excess(self, problem: Problem) -> Affine:
+    def excess(self, problem: Program) -> Affine:
         return self._count(problem)
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ifonly.errors import CriterionError, did_you_mean
 from ifonly.models.read import Model, Read
+from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal, interval_text
 from ifonly.question.words import number
-
-if TYPE_CHECKING:
-    pass
-from ifonly.question.goal import Goal, _interval
 
 __all__ = ["Target", "resolve"]
 
@@ -72,7 +69,7 @@ def resolve(want: Any, model: Model) -> Goal:
             )
         low = -np.inf if target.at_least is None else float(target.at_least)
         high = np.inf if target.at_most is None else float(target.at_most)
-        return Goal(f"want a prediction in {_interval(low, high)}", model, "interval", low=low, high=high)
+        return IntervalGoal(f"want a prediction in {interval_text(low, high)}", model, low, high)
     if target.at_least is not None or target.at_most is not None:
         raise CriterionError(
             f"The model predicts classes ({_known(read)}), not numbers: use want=Target(label, probability=...)."
@@ -80,27 +77,16 @@ def resolve(want: Any, model: Model) -> Goal:
     index = _class_index(target.label, read)
     label = read.classes[index]
     if target.probability is None:
-        return Goal(f"want {label!r}", model, "class", label, index)
-    if read.link in ("none", "normalised") or not hasattr(model.estimator, "predict_proba"):
+        return ClassGoal(f"want {label!r}", model, label, index)
+    if not read.link.askable or not hasattr(model.estimator, "predict_proba"):
+        what = read.link.refusal(len(read.classes))
         raise CriterionError(
-            f"A probability was asked for, but {type(model.estimator).__name__} {_no_probability(read)} Ask for the class "
+            f"A probability was asked for, but {type(model.estimator).__name__} {what} Ask for the class "
             f"alone, want={label!r}; or wrap the model in CalibratedClassifierCV(ensemble=False), or fit one whose "
             "probabilities can be asked for: LogisticRegression, a forest, gradient boosting."
         )
     text = f"want {label!r} with probability at least {number(target.probability)}"
-    return Goal(text, model, "probability", label, index, target.probability)
-
-
-def _no_probability(read: Read) -> str:
-    """Say what a model does in place of a probability that a program can hold."""
-    if read.link != "normalised":
-        return "gives no probabilities."
-    if read.link_forward is not None:
-        return f"bends the scores of its {len(read.classes)} classes one by one: no threshold on them is a probability."
-    return (
-        f"judges each of its {len(read.classes)} classes against the rest, by a sigmoid of its score, and divides by the sum "
-        "of all: no threshold on the scores is a probability."
-    )
+    return ProbabilityGoal(text, model, label, index, target.probability)
 
 
 def _class_index(label: Any, read: Read) -> int:

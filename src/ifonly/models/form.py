@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ifonly.arrays import FloatArray
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-
-if TYPE_CHECKING:
-    from ifonly.program.variables import Variables
 
 __all__ = ["Form"]
 
@@ -39,8 +37,8 @@ class Form(Protocol):
         """Return the features that can change the scores at all."""
         ...
 
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
-        """Add the form to a program and return its scores as expressions."""
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
+        """Add the form to a program, as a function of its inputs, and return its scores as expressions."""
         ...
 
     def refined(self, u: FloatArray) -> Form | None:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ifonly.arrays import FloatArray
-
-if TYPE_CHECKING:
-    pass
 from ifonly.models.form import Form
+from ifonly.models.links import LINKS, Link, LinkName, OwnLink, ValueLink
+from ifonly.models.rules import RULES, Decision, Rule, RuleName
 from ifonly.warning_filters import few_filters
 
-__all__ = ["Model", "Read", "sigmoid"]
+__all__ = ["Model", "Read"]
 
-Link = Literal["none", "identity", "sigmoid", "softmax", "clip", "normalised", "shares"]
+_Known = TypeVar("_Known", Rule, Link)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Read:
     """Result of a reader: the form, and the rule by which its scores become a prediction.
 
@@ -31,12 +30,13 @@ class Read:
     classes
         The labels, in the model's order; empty for a regression model.
     rule
-        ``"sign"``: one score, the second class iff ``score > threshold``; ``"argmax"``: one score per class, the
-        first of the largest wins; ``"value"``: regression, the score is the prediction.
+        How scores become a class, by name or as a `Rule`. ``"sign"``: one score, the second class iff
+        ``score > threshold``; ``"argmax"``: one score per class, the first of the largest wins; ``"value"``: regression,
+        the score is the prediction.
     link
-        How the scores become probabilities: ``"none"`` (there are none), ``"identity"`` (they are), ``"sigmoid"``,
-        ``"softmax"``, ``"clip"`` (``(s + 1) / 2`` within 0 and 1), ``"normalised"`` (sigmoids divided by their sum),
-        ``"shares"`` (scores that are not negative, divided by their sum).
+        How scores become probabilities, by name or as a `Link`: ``"none"`` (there are none), ``"identity"`` (they are),
+        ``"sigmoid"``, ``"softmax"``, ``"clip"`` (``(s + 1) / 2`` within 0 and 1), ``"normalised"`` (sigmoids divided by
+        their sum), ``"shares"`` (scores that are not negative, divided by their sum).
     threshold
         The score above which rule ``"sign"`` gives the second class.
     strict
@@ -47,6 +47,9 @@ class Read:
         The features that may be missing: the model takes that as a value of its own, or its Pipeline fills one in.
     rounding
         The unit of rounding of the arithmetic in which the estimator computes its scores and probabilities.
+
+    Parameters
+    ----------
     link_forward
         Scores -> class probabilities, in place of `link`; for regression, scores -> predictions.
     link_inverse
@@ -55,57 +58,59 @@ class Read:
     """
 
     form: Form
-    classes: tuple[Any, ...] = ()
-    rule: Literal["sign", "argmax", "value"] = "value"
-    link: Link = "none"
-    threshold: float = 0.0
-    strict: bool = True
-    piecewise_constant: bool = False
-    accepts_missing: frozenset[int] = frozenset()
-    rounding: float = 2.0**-52
-    link_forward: Callable[[FloatArray], FloatArray] | None = None
-    link_inverse: Callable[[float], float] | None = None
+    classes: tuple[Any, ...]
+    rule: Rule
+    link: Link
+    threshold: float
+    strict: bool
+    piecewise_constant: bool
+    accepts_missing: frozenset[int]
+    rounding: float
+
+    def __init__(
+        self,
+        form: Form,
+        classes: tuple[Any, ...] = (),
+        rule: Rule | RuleName = "value",
+        link: Link | LinkName = "none",
+        threshold: float = 0.0,
+        strict: bool = True,
+        piecewise_constant: bool = False,
+        accepts_missing: frozenset[int] = frozenset(),
+        rounding: float = 2.0**-52,
+        link_forward: Callable[[FloatArray], FloatArray] | None = None,
+        link_inverse: Callable[[float], float] | None = None,
+    ) -> None:
+        known = _named(RULES, rule, "rule") if isinstance(rule, str) else rule
+        linked = _named(LINKS, link, "link") if isinstance(link, str) else link
+        if link_forward is not None and linked.has_probabilities:
+            linked = OwnLink(link_forward, link_inverse, linked.name)
+        elif link_forward is not None:
+            linked = ValueLink(link_forward, link_inverse)
+        values = (form, classes, known.at(threshold, strict), linked, threshold, strict)
+        for place, value in zip(fields(self), (*values, piecewise_constant, accepts_missing, rounding), strict=True):
+            object.__setattr__(self, place.name, value)
+
+    @property
+    def decision(self) -> Decision:
+        """The rule of a classifier."""
+        if not isinstance(self.rule, Decision):
+            raise TypeError("A regression model decides on no class: ask for an interval of its values.")
+        return self.rule
 
     def probabilities(self, scores: FloatArray) -> FloatArray | None:
         """Return class probabilities from scores, or None when the model has none."""
-        if self.link == "none":
-            return None
-        if self.link_forward is not None:
-            return self.link_forward(scores)
-        if self.rule == "sign":
-            s = scores[:, 0]
-            p = np.clip((s + 1) / 2, 0, 1) if self.link == "clip" else s if self.link == "identity" else sigmoid(s)
-            return np.column_stack([1 - p, p])
-        if self.link == "identity":
-            return scores
-        if self.link == "shares":
-            return _shares(scores)
-        if self.link == "softmax":
-            e = np.exp(scores - scores.max(axis=1, keepdims=True))
-            return np.asarray(e / e.sum(axis=1, keepdims=True))
-        return _shares(sigmoid(scores))
+        return self.link.probabilities(scores)
 
     def decide(self, scores: FloatArray) -> Any:
         """Return the index of the predicted class (or the value, for regression) from scores."""
-        if self.rule == "value":
-            return scores[:, 0] if self.link_forward is None else self.link_forward(scores)[:, 0]
-        if self.rule == "argmax":
-            return scores.argmax(axis=1)
-        above = scores[:, 0] > self.threshold if self.strict else scores[:, 0] >= self.threshold
-        return above.astype(np.int64)
+        return self.rule.decide(scores) if isinstance(self.rule, Decision) else self.link.value(scores)
 
 
-def sigmoid(s: FloatArray) -> FloatArray:
-    """Return ``1 / (1 + exp(-s))``, as scikit-learn computes it."""
-    from scipy.special import expit  # noqa: PLC0415 - slow to import
-
-    return np.asarray(expit(s))
-
-
-def _shares(s: FloatArray) -> FloatArray:
-    """Return scores divided by their sum; where that is 0 they are all equal."""
-    total = s.sum(axis=1, keepdims=True)
-    return np.where(total > 0, s / np.where(total > 0, total, 1.0), 1.0 / s.shape[1])
+def _named(table: Mapping[str, _Known], name: str, what: str) -> _Known:
+    if name not in table:
+        raise ValueError(f"The {what} of a Read must be one of {', '.join(table)}, or a {what.title()}. Got {name!r}.")
+    return table[name]
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,6 @@ class Model:
             with few_filters():
                 return np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)
         except AttributeError:  # a scorecard always has the method, whatever the estimator inside it has
-            if self.read.link != "none":
+            if self.read.link.has_probabilities:
                 raise
             return None

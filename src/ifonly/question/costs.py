@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
-
-if TYPE_CHECKING:
-    pass
 from ifonly.question.query import Query
 
 __all__ = ["Costs"]

@@ -1,33 +1,30 @@
-"""Criterion: a declaration by the user, which yields demands and costs for one query."""
+"""Criterion: a declaration by the user, which yields demands and costs for one query; and what some criteria also do."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ifonly.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
+from ifonly.question.abilities import Ability
 from ifonly.question.costs import Costs
 from ifonly.question.demand import Demand
+from ifonly.question.program import Program
 from ifonly.question.query import Query
 
-__all__ = ["Criterion"]
+__all__ = ["ChecksTogether", "Couples", "Criterion", "HasConsequences", "Remarks"]
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """Criterion as the user writes it; subclasses are the public criteria."""
+    """Criterion as the user writes it; subclasses are the public criteria.
+
+    Whatever else a criterion can do is declared by inheriting the abilities below.
+    """
 
     def check(self, query: Query) -> None:
         """Raise `CriterionError` when the criterion is ill-posed for this schema; warn when the factual breaks it."""
-
-    def check_together(self, query: Query, demands: Sequence[Demand]) -> None:
-        """Raise `CriterionError` when the demands of all criteria contradict this one before anything is solved."""
 
     def demands(self, query: Query) -> Sequence[Demand]:  # noqa: ARG002 - for subclasses
         """Return the atomic demands."""
@@ -37,38 +34,58 @@ class Criterion:
         """Return the separable costs, if any."""
         return None
 
-    def couples(self, query: Query) -> frozenset[int]:  # noqa: ARG002 - for subclasses
-        """Return the numeric features whose raw value a non-separable cost needs."""
-        return frozenset()
+    def measure(self, query: Query, U: FloatArray) -> dict[str, FloatArray]:  # noqa: ARG002 - for subclasses
+        """Return named numbers about each row, in the words of this criterion."""
+        return {}
 
-    def exempt(self, query: Query) -> frozenset[int]:  # noqa: ARG002 - for subclasses
-        """Return features whose change is a consequence, not an action: neither counted nor charged."""
-        return frozenset()
+
+class Couples(Criterion, Ability):
+    """A criterion with a cost that is no sum over single features."""
 
     def separable(self) -> bool:
-        """Whether all that this criterion costs belongs to single features, and nothing follows from a change."""
-        kind = type(self)
-        return kind.add_cost is Criterion.add_cost and kind.settle is Criterion.settle
+        """Whether, with the options at hand, it has no such cost after all."""
+        return False
 
-    def add_cost(self, problem: Problem) -> None:
-        """Add a non-separable cost to the program."""
+    @abstractmethod
+    def couples(self, query: Query) -> frozenset[int]:
+        """Return the numeric features whose raw value the cost needs."""
 
-    def coupled_cost(self, query: Query, U: FloatArray) -> FloatArray:  # noqa: ARG002 - for subclasses
-        """Return the non-separable cost of each row: the NumPy twin of `add_cost`."""
-        return np.zeros(len(U))
+    @abstractmethod
+    def add_cost(self, problem: Program) -> None:
+        """Add the cost to the program."""
+
+    @abstractmethod
+    def coupled_cost(self, query: Query, U: FloatArray) -> FloatArray:
+        """Return the cost of each row: the NumPy twin of `add_cost`."""
 
     def coupled_bound(self, query: Query) -> Costs | None:  # noqa: ARG002 - for subclasses
         """Return separable costs whose largest entry bounds the coupled cost from below, for reduction."""
         return None
 
-    def settle(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:  # noqa: ARG002
+
+class HasConsequences(Criterion, Ability):
+    """A criterion by which some features follow from others."""
+
+    @abstractmethod
+    def exempt(self, query: Query) -> frozenset[int]:
+        """Return features whose change is a consequence, not an action: neither counted nor charged."""
+
+    @abstractmethod
+    def with_consequences(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return the rows with what follows from the rest computed anew: by forms, or by the user's own models."""
-        return U
 
-    def remarks(self, query: Query, U: FloatArray) -> list[str]:  # noqa: ARG002 - for subclasses
+
+class Remarks(Criterion, Ability):
+    """A criterion that has something to say about the answers."""
+
+    @abstractmethod
+    def remarks(self, query: Query, U: FloatArray) -> list[str]:
         """Return sentences to be printed below the answers."""
-        return []
 
-    def measure(self, query: Query, U: FloatArray) -> dict[str, FloatArray]:  # noqa: ARG002 - for subclasses
-        """Return named numbers about each row, in the words of this criterion."""
-        return {}
+
+class ChecksTogether(Criterion, Ability):
+    """A criterion that can contradict the demands of others."""
+
+    @abstractmethod
+    def check_together(self, query: Query, demands: Sequence[Demand]) -> None:
+        """Raise `CriterionError` when the demands of all criteria contradict this one before anything is solved."""

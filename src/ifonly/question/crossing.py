@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +10,8 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.deadline import Deadline
 from ifonly.program.box import Box
-
-if TYPE_CHECKING:
-    from ifonly.question.goal import Goal
-    from ifonly.question.statement import Statement
+from ifonly.question.query import Wanted
+from ifonly.question.statement import Statement
 
 __all__ = ["crossings"]
 
@@ -22,7 +19,7 @@ _HALVINGS = 12
 
 
 def crossings(
-    goal: Goal, statement: Statement, box: Box, starts: Iterable[FloatArray], deadline: Deadline
+    goal: Wanted, statement: Statement, box: Box, starts: Iterable[FloatArray], deadline: Deadline
 ) -> Iterator[FloatArray]:
     """Yield, for each starting point, the cheapest point found that differs in one feature and meets the goal.
 
@@ -63,7 +60,7 @@ def _with(u: FloatArray, part: slice, values: FloatArray) -> FloatArray:
 
 
 def _closer(
-    goal: Goal, statement: Statement, start: FloatArray, found: FloatArray, j: int, deadline: Deadline
+    goal: Wanted, statement: Statement, start: FloatArray, found: FloatArray, j: int, deadline: Deadline
 ) -> FloatArray:
     """Move a numeric feature back towards where it was, as far as the goal allows."""
     schema = statement.query.schema

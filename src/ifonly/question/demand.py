@@ -2,58 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
-from ifonly.deadline import Deadline
-from ifonly.errors import Relaxation
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
+from ifonly.question.program import Program
+from ifonly.question.query import Query
 from ifonly.tolerances import EDGE
 
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
-    from ifonly.question.statement import Statement
-from ifonly.question.query import Query
-
-__all__ = ["Branch", "Demand"]
-
-
-@dataclass(frozen=True, eq=False)
-class Branch:
-    """One of several alternatives of a demand: no point of it costs less than `bound`.
-
-    Attributes
-    ----------
-    bound
-        A lower bound on the objective within this alternative.
-    box
-        The part of the box it lives in.
-    demand
-        What replaces the demand there.
-    """
-
-    bound: float
-    box: Box
-    demand: Demand
+__all__ = ["BoxDemand", "Demand"]
 
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """One atomic demand on the answer. Subclasses fill in what they need; the defaults demand nothing."""
+    """One atomic demand on the answer. Subclasses fill in what they need; the defaults demand nothing.
+
+    What else a demand can do (propose points, bound costs, be loosened by a measured amount) is declared by inheriting
+    abilities: see `ifonly.question.abilities` and `ifonly.question.guidance`.
+    """
 
     text: str
 
     def narrow(self, query: Query, box: Box) -> None:
         """Shrink the box, for a demand on single features."""
-
-    def tighten(self, query: Query, box: Box) -> None:
-        """Shrink the box once more when a budget has made it smaller, for a demand that carries bounds further."""
 
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:  # noqa: ARG002 - for subclasses
         """Return the raw thresholds this demand asks for."""
@@ -67,38 +43,8 @@ class Demand:
         """Return the features that the rows of `apply` can move, whether or not the model looks at them."""
         return self.raw(query) | frozenset(self.cuts(query))
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Add rows to the program."""
-
-    def within_box(self) -> bool:
-        """Whether `narrow` says all there is to this demand."""
-        return type(self).apply is Demand.apply and type(self).branches is Demand.branches
-
-    def at_most(self) -> int | None:
-        """Return how many features may change, for a demand that says just that."""
-        return None
-
-    def branches(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[Branch] | None:  # noqa: ARG002
-        """Split the question into alternatives, cheapest bound first, or return None when it is one piece.
-
-        Once the deadline has passed, bounds may be looser, but no alternative may be left out.
-        """
-        return None
-
-    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:  # noqa: ARG002
-        """Return points worth trying as incumbents: this demand knows how to meet itself cheaply.
-
-        None have to be returned, and none should be once the deadline has passed.
-        """
-        return ()
-
-    def lower_bound(self, statement: Statement, box: Box, deadline: Deadline) -> float:  # noqa: ARG002
-        """Return a bound on the objective in a box that this demand alone implies, if it can tell (see `squeeze`)."""
-        return -np.inf
-
-    def squeeze(self, statement: Statement, box: Box, budget: float, deadline: Deadline) -> Box:  # noqa: ARG002
-        """Return the part of a box in which this demand can be met for at most `budget`; it may be empty."""
-        return box
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, per canonical row, whether the demand is met: the NumPy twin of `narrow` and `apply`."""
@@ -106,30 +52,21 @@ class Demand:
         self.narrow(query, box)
         return box.contains(U, EDGE)
 
-    def verified(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
-        """Say, per canonical row, whether the demand is met by the word of the user's own models, where it has any."""
-        return self.holds(query, U)
 
-    def refined(self, u: FloatArray) -> Demand | None:  # noqa: ARG002 - for subclasses
-        """Return a demand whose rows are exact at `u`, or None when they are exact everywhere."""
-        return None
+@dataclass(frozen=True, eq=False)
+class BoxDemand(Demand):
+    """A demand of which `narrow` says all there is: it has no rows, so it never couples features.
 
-    def loosest(self, query: Query) -> Demand | None:  # noqa: ARG002 - for subclasses
-        """Return what of this demand stays however far it is loosened, or None: then nothing does."""
-        return None
+    A question whose demands are all of this kind, besides its goal and a count of changes, needs no solver for many models.
+    """
 
-    def excess(self, problem: Problem) -> Affine | None:  # noqa: ARG002 - for subclasses
-        """Return an expression of how far the demand is broken, or None: then it can only be dropped."""
-        return None
+    def __init_subclass__(cls) -> None:
+        if "apply" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} adds rows, so it is not a BoxDemand, of which the box says it all: inherit Demand."
+            )
+        super().__init_subclass__()
 
-    def excess_raw(self, query: Query) -> frozenset[int]:
-        """Return the numeric features whose raw value `excess` needs."""
-        return self.raw(query)
-
-    def excess_features(self, query: Query) -> frozenset[int]:
-        """Return the features that `excess` can move."""
-        return self.features(query)
-
-    def loosened(self, query: Query, u: FloatArray) -> Relaxation:  # noqa: ARG002 - for subclasses
-        """Return the loosening that lets the row `u` through."""
-        return Relaxation(self.text, f"drop: {self.text}", 1.0)
+    @final
+    def apply(self, problem: Program) -> None:
+        """Add nothing: the box says it all."""

@@ -1,10 +1,11 @@
-"""Goal: the wanted outcome as rows on the scores of one model, ties broken exactly as its `predict` breaks them."""
+"""Goals: the wanted outcome as rows on the scores of one model, ties broken exactly as its `predict` breaks them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,40 +14,32 @@ from ifonly.arrays import FloatArray
 from ifonly.deadline import Deadline
 from ifonly.errors import Relaxation
 from ifonly.models.form import Form
-from ifonly.models.forms.compose import magnitude
+from ifonly.models.forms.compose import magnitude, refused
 from ifonly.models.forms.trees import Trees
+from ifonly.models.links import between
 from ifonly.models.read import Model, Read
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine, Convex
+from ifonly.program.mip import Affine
+from ifonly.question.abilities import Loosens
 from ifonly.question.crossing import crossings
 from ifonly.question.demand import Demand
+from ifonly.question.guidance import Proposes
+from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.statement import Statement
 from ifonly.question.words import number
 
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
-    from ifonly.question.statement import Statement
-
-__all__ = ["Goal"]
-
-Kind = Literal["class", "probability", "interval"]
-
+__all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "interval_text"]
 
 # Rounding errors that add up along one score, in our arithmetic and in the model's: a chain of scaling, products and sums.
 _OPERATIONS = 32.0
 
 
 @dataclass(frozen=True, eq=False)
-class Goal(Demand):
+class Goal(Proposes, Demand):
     """A target made exact for one model: rows on its scores, and the model's own word at the end."""
 
     model: Model
-    kind: Kind
-    label: Any = None
-    index: int = 0
-    probability: float = 0.0
-    low: float = -np.inf
-    high: float = np.inf
 
     @property
     def read(self) -> Read:
@@ -54,19 +47,18 @@ class Goal(Demand):
         return self.model.read
 
     # -- the optimiser's side -----------------------------------------------------------------------------------
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Demand the outcome with the problem's margin."""
-        for expression in self.gaps(problem.outputs, problem.margin, problem.statement.tie):
+        for expression in self.gaps(problem.outputs, problem.margin, problem.tie):
             # each gap of the goal is at least 0
             problem.mip.row(expression, lower=0.0)
-        if self.is_curved():
-            self._softmax(problem)
 
     def is_curved(self) -> bool:
         """Whether the demand is more than linear rows on the scores: a probability by softmax."""
-        return self.kind == "probability" and self.read.link == "softmax" and self.read.rule == "argmax"
+        return False
 
-    def gaps(self, scores: list[Affine], margin: float, tie: float = 0.0) -> list[Affine]:
+    @abstractmethod
+    def gaps(self, scores: Sequence[Affine], margin: float, tie: float = 0.0) -> list[Affine]:
         """Return expressions that must not be negative.
 
         Parameters
@@ -78,109 +70,48 @@ class Goal(Demand):
         tie
             By how much it must be cleared at least where a tie would be lost: against a class that comes before.
         """
-        read, i = self.read, self.index
-        lost = max(margin, tie)
-        if self.kind == "interval":
-            return _between(scores[0], *self._needed_interval(), margin)
-        if self.kind == "probability":
-            if read.rule == "sign":
-                need = self._needed_score()
-                low, high = (need, np.inf) if i == 1 else (-np.inf, need)
-                return _between(scores[0], low, high, margin)
-            if read.link == "identity":
-                return [scores[i] - (self.probability + margin)]
-            if read.link == "shares":
-                return [scores[i] - Affine.total(scores) * (self.probability + margin)]
-            return []
-        if read.rule == "sign":
-            sign = 1.0 if i == 1 else -1.0
-            return [(scores[0] - read.threshold) * sign - (margin if self.ties_are_ours() else lost)]
-        # argmax takes the first of the largest: a tie with a later class is ours
-        return [scores[i] - scores[k] - (margin if k > i else lost) for k in range(len(scores)) if k != i]
 
-    def _needed_score(self) -> float:
-        p = self.probability if self.index == 1 else 1.0 - self.probability
-        if self.read.link_inverse is not None:
-            return self.read.link_inverse(p if self.index == 1 else float(np.nextafter(p, np.inf)))
-        if self.read.link == "identity":
-            return p
-        if self.read.link == "clip":
-            return 2.0 * p - 1.0
-        return float(np.log(p) - np.log1p(-p))
-
-    def _needed_interval(self) -> tuple[float, float]:
-        """Return the wanted interval in terms of the score: the output may be an increasing function of it."""
-        back = self.read.link_inverse
-        if back is None:
-            return self.low, self.high
-        low = back(self.low) if np.isfinite(self.low) else -np.inf
-        return low, back(float(np.nextafter(self.high, np.inf))) if np.isfinite(self.high) else np.inf
-
-    def _softmax(self, problem: Problem, behind: Affine | None = None) -> None:
-        """``log sum_k exp(s_k - s_want) <= -log p`` (plus `behind`, to measure a shortfall): convex in the scores."""
-        i, limit = self.index, -float(np.log(self.probability)) - problem.margin
-        others = [k for k in range(len(problem.outputs)) if k != i]
-        gaps = tuple(problem.outputs[k] - problem.outputs[i] for k in others)
-        inner = (*gaps, Affine() if behind is None else behind)
-
-        def function(d: FloatArray) -> float:
-            top = max(0.0, float(d[:-1].max()))
-            return float(top + np.log(np.exp(-top) + np.exp(d[:-1] - top).sum()) - limit - d[-1])
-
-        def gradient(d: FloatArray) -> FloatArray:
-            top = max(0.0, float(d[:-1].max()))
-            e = np.exp(d[:-1] - top)
-            return np.append(e / (np.exp(-top) + e.sum()), -1.0)
-
-        # log sum_k exp(s_k - s_want) <= -log p + behind
-        problem.mip.convex(Convex(inner, function, gradient))
+    def lead(self, scores: FloatArray) -> FloatArray:
+        """Return by how much scores clear the goal, the tightest row of it: the NumPy twin of `gaps`."""
+        gaps = self.gaps([Affine.of(k) for k in range(scores.shape[1])], 0.0)
+        if not gaps:
+            return np.full(len(scores), np.inf)
+        return np.asarray(np.min([scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0))
 
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return what is cheapest near the factual, and near points at which a relaxed form was refused."""
-        from ifonly.models.forms.compose import refused  # noqa: PLC0415 - composites are loaded with the readers
-
         if isinstance(statement.form, Trees) or np.isnan(statement.query.factual).any():
             return ()
         starts = (statement.query.factual, *refused(statement.form)[:2])
         return crossings(self, statement, box, starts, deadline)
 
+    @property
+    @abstractmethod
+    def key(self) -> tuple[Hashable, ...]:
+        """The outcome wanted of the model, to tell two goals apart."""
+
     def rounding(self, form: Form, box: Box) -> float:
         """Return how far the gaps may be off by rounding alone, in the arithmetic of the model, anywhere in a box."""
-        size = float(magnitude(form, box).max()) * 2.0
-        if self.kind == "class":
-            size += abs(self.read.threshold)
-        elif self.kind == "interval":
-            size += max(abs(end) for end in (self.low, self.high) if np.isfinite(end))
-        else:  # the slope of the logit at p is 1 / (p (1 - p))
-            size += 1.0 / (self.probability * (1.0 - self.probability))
+        size = float(magnitude(form, box).max()) * 2.0 + self._threshold_size()
         return _OPERATIONS * self.model.rounding * size
+
+    @abstractmethod
+    def _threshold_size(self) -> float:
+        """Return the size of what scores are compared with."""
 
     def ties_are_ours(self) -> bool:
         """Whether a score exactly on the threshold gives the wanted outcome, whatever the other scores are."""
-        if self.kind != "class":
-            return True
-        if self.read.rule == "sign":
-            return (self.index == 0) == self.read.strict
-        return self.index == 0
+        return True
 
     # -- NumPy's side -------------------------------------------------------------------------------------------
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, by the form's scores, which rows have the wanted outcome."""
         del query
-        scores = self.read.form(U)
-        return self.holds_scores(scores)
+        return self.holds_scores(self.read.form(U))
 
+    @abstractmethod
     def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which scores give the wanted outcome."""
-        if self.kind == "interval":
-            values = self.read.decide(scores)
-            room = self._unsure * np.abs(values)
-            return np.asarray((values + room >= self.low) & (values - room <= self.high))
-        if self.kind == "probability":
-            probabilities = self.read.probabilities(scores)
-            assert probabilities is not None
-            return np.asarray(probabilities[:, self.index] >= self.probability - self._unsure)
-        return np.asarray(self.read.decide(scores) == self.index)
 
     @property
     def _unsure(self) -> float:
@@ -190,85 +121,202 @@ class Goal(Demand):
         """
         return 0.0 if self.read.form.raw() else 64.0 * self.model.rounding
 
+    @abstractmethod
     def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows the user's own model confirms."""
-        if self.kind == "interval":
-            values = np.asarray(self.model.predict(U), dtype=np.float64)
-            return np.asarray((values >= self.low) & (values <= self.high))
-        if self.kind == "probability":
-            probabilities = self.model.predict_proba(U)
-            assert probabilities is not None
-            return np.asarray(probabilities[:, self.index] >= self.probability)
+
+    @abstractmethod
+    def score_of(self, U: FloatArray) -> FloatArray:
+        """Return what is shown beside the prediction: the wanted class's probability, else a decision score."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassGoal(Goal):
+    """The model predicts this class."""
+
+    label: Any
+    index: int
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """The class."""
+        return (ClassGoal, self.index)
+
+    def gaps(self, scores: Sequence[Affine], margin: float, tie: float = 0.0) -> list[Affine]:
+        """Return the leads over the other classes."""
+        return self.read.decision.gaps(scores, self.index, margin, max(margin, tie))
+
+    def _threshold_size(self) -> float:
+        return abs(self.read.threshold)
+
+    def ties_are_ours(self) -> bool:
+        """Whether the class wins every tie."""
+        return self.read.decision.wins(self.index)
+
+    def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which scores the class wins with."""
+        return np.asarray(self.read.decide(scores) == self.index)
+
+    def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say for which rows the model predicts the class."""
         return np.array([p == self.label for p in self.model.predict(U)], dtype=np.bool_)
 
     def score_of(self, U: FloatArray) -> FloatArray:
-        """Return what is shown beside the prediction: the wanted class's probability, else a decision score."""
+        """Return the probability of the class, or its lead where there are no probabilities."""
         scores = self.read.form(U)
-        if not self.read.classes:
-            return np.asarray(self.read.decide(scores))
         probabilities = self.read.probabilities(scores)
-        if probabilities is not None:
-            return probabilities[:, self.index]
-        if self.read.rule == "sign":
-            return scores[:, 0] - self.read.threshold if self.index == 1 else self.read.threshold - scores[:, 0]
-        return np.asarray(scores[:, self.index] - np.delete(scores, self.index, axis=1).max(axis=1))
+        return self.read.decision.lead(scores, self.index) if probabilities is None else probabilities[:, self.index]
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityGoal(Goal, Loosens):
+    """The model gives this class at least this probability."""
+
+    label: Any
+    index: int
+    probability: float
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """The class and its probability."""
+        return (ProbabilityGoal, self.index, self.probability)
+
+    def apply(self, problem: Program) -> None:
+        """Demand the probability with the problem's margin."""
+        super().apply(problem)
+        if self.is_curved():
+            self._curve(problem)
+
+    def _curve(self, problem: Program, behind: Affine | None = None) -> None:
+        link, p = self.read.link, self.probability
+        # log sum_k exp(s_k - s_want) <= -log p + behind, or what the link makes of it
+        problem.mip.convex(link.convex(problem.outputs, self.index, p, problem.margin, behind))
+
+    def is_curved(self) -> bool:
+        """Whether the link is: a softmax of several scores."""
+        return self.read.link.is_curved(self.read.form.n_outputs)
+
+    def gaps(self, scores: Sequence[Affine], margin: float, tie: float = 0.0) -> list[Affine]:
+        """Return the linear rows of the link; none where it is curved."""
+        del tie
+        return self.read.link.gaps(scores, self.index, self.probability, margin)
+
+    def lead(self, scores: FloatArray) -> FloatArray:
+        """Return by how much scores clear the goal; where it is curved, the logarithm of the probability does."""
+        return np.log(self._probability(scores) / self.probability) if self.is_curved() else super().lead(scores)
+
+    def _threshold_size(self) -> float:
+        # the slope of the logit at p is 1 / (p (1 - p))
+        return 1.0 / (self.probability * (1.0 - self.probability))
+
+    def _probability(self, scores: FloatArray) -> FloatArray:
+        probabilities = self.read.probabilities(scores)
+        assert probabilities is not None
+        return probabilities[:, self.index]
+
+    def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which scores give the probability."""
+        return np.asarray(self._probability(scores) >= self.probability - self._unsure)
+
+    def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say for which rows the model gives the probability."""
+        probabilities = self.model.predict_proba(U)
+        assert probabilities is not None
+        return np.asarray(probabilities[:, self.index] >= self.probability)
+
+    def score_of(self, U: FloatArray) -> FloatArray:
+        """Return the probability of the class."""
+        return self._probability(self.read.form(U))
 
     # -- loosening ----------------------------------------------------------------------------------------------
-    def excess(self, problem: Problem) -> Affine | None:
-        """Return the amount by which the scores stay behind, where the demand has a size at all."""
-        gaps = self.gaps(problem.outputs, 0.0)
-        if self.kind == "class" or not (gaps or self.is_curved()):
-            return None
-        worst = problem.mip.column(0.0, self._farthest_behind(problem, gaps), name="behind")
-        if self.is_curved():
-            self._softmax(problem, worst)
-        for gap in gaps:
-            # gap >= -behind, for each threshold of the goal
-            problem.mip.row(gap + worst, lower=0.0)
+    def excess(self, problem: Program) -> Affine | None:
+        """Return how far the scores stay behind."""
+        if not self.is_curved():
+            return _behind(problem, self.gaps(problem.outputs, 0.0))
+        wanted = problem.outputs[self.index]
+        ahead = np.array([problem.mip.bounds(s - wanted)[1] for s in problem.outputs])
+        worst = problem.mip.column(0.0, self.read.link.most_behind(ahead, self.probability), name="behind")
+        self._curve(problem, worst)
         return worst
 
-    def _farthest_behind(self, problem: Problem, gaps: list[Affine]) -> float:
-        """Return how far the scores can stay behind at most, from the bounds of the program."""
-        if not self.is_curved():
-            return max(0.0, *(-problem.mip.bounds(gap)[0] for gap in gaps), 0.0)
-        ahead = [problem.mip.bounds(s - problem.outputs[self.index])[1] for s in problem.outputs]
-        return max(0.0, max(ahead) + float(np.log(len(ahead)) + np.log(self.probability)))
+    def loosened(self, query: Query, u: FloatArray) -> Relaxation:
+        """Name the probability that is within reach, by the form and by the model itself, whichever is lower."""
+        del query
+        said = self.model.predict_proba(u[None, :])
+        assert said is not None
+        reached = min(float(self.score_of(u[None, :])[0]), float(said[0, self.index]))
+        shown = np.floor(reached * 1e4) / 1e4
+        change = f"probability {number(self.probability)} -> {number(shown)}"
+        return Relaxation(self.text, change, self.probability - reached)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalGoal(Goal, Loosens):
+    """The prediction of a regression model lies in this interval."""
+
+    low: float = -np.inf
+    high: float = np.inf
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """The interval."""
+        return (IntervalGoal, self.low, self.high)
+
+    def gaps(self, scores: Sequence[Affine], margin: float, tie: float = 0.0) -> list[Affine]:
+        """Return the distances from both ends, as scores."""
+        del tie
+        return between(scores[0], *self.read.link.interval(self.low, self.high), margin)
+
+    def _threshold_size(self) -> float:
+        return max(abs(end) for end in (self.low, self.high) if np.isfinite(end))
+
+    def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which scores give a value in the interval."""
+        values = self.read.decide(scores)
+        room = self._unsure * np.abs(values)
+        return np.asarray((values + room >= self.low) & (values - room <= self.high))
+
+    def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say for which rows the model predicts a value in the interval."""
+        values = np.asarray(self.model.predict(U), dtype=np.float64)
+        return np.asarray((values >= self.low) & (values <= self.high))
+
+    def score_of(self, U: FloatArray) -> FloatArray:
+        """Return the value."""
+        return np.asarray(self.read.decide(self.read.form(U)))
+
+    # -- loosening ----------------------------------------------------------------------------------------------
+    def excess(self, problem: Program) -> Affine | None:
+        """Return how far the score stays behind."""
+        return _behind(problem, self.gaps(problem.outputs, 0.0))
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
-        """Name the outcome that is within reach, by the form and by the model itself, whichever is further away."""
-        if self.kind == "probability":
-            reached = min(self._reached(u))
-            shown = np.floor(reached * 1e4) / 1e4
-            change = f"probability {number(self.probability)} -> {number(shown)}"
-            return Relaxation(self.text, change, self.probability - reached)
-        if self.kind == "interval":
-            values = self._reached(u)
-            least, most = min(*values, self.low), max(*values, self.high)
-            change = f"outcome {_interval(self.low, self.high)} -> ({number(least, 'down')}, {number(most, 'up')})"
-            amount = max(self.low - least if least < self.low else 0.0, most - self.high if most > self.high else 0.0)
-            return Relaxation(self.text, change, amount)
-        return super().loosened(query, u)
-
-    def _reached(self, u: FloatArray) -> tuple[float, float]:
-        """Return the probability or the value of a row: by the form, and by the model's own arithmetic."""
-        row = u[None, :]
-        if self.kind == "probability":
-            said = self.model.predict_proba(row)
-            assert said is not None
-            return float(self.score_of(row)[0]), float(said[0, self.index])
-        return float(self.score_of(row)[0]), float(np.asarray(self.model.predict(row), dtype=np.float64).reshape(-1)[0])
+        """Name the interval that is within reach, by the form and by the model itself, whichever is further away."""
+        del query
+        values = (
+            float(self.score_of(u[None, :])[0]),
+            float(np.asarray(self.model.predict(u[None, :]), dtype=np.float64)[0]),
+        )
+        least, most = min(*values, self.low), max(*values, self.high)
+        change = f"outcome {interval_text(self.low, self.high)} -> ({number(least, 'down')}, {number(most, 'up')})"
+        amount = max(self.low - least if least < self.low else 0.0, most - self.high if most > self.high else 0.0)
+        return Relaxation(self.text, change, amount)
 
 
-def _between(score: Affine, low: float, high: float, margin: float) -> list[Affine]:
-    """Return what must not be negative for a score within an interval, by a margin."""
-    if np.isposinf(low) or np.isneginf(high):
-        return [Affine(constant=-1.0)]
-    margin = min(margin, (high - low) / 4)  # a narrow interval must not vanish
-    out = [score - (low + margin)] if np.isfinite(low) else []
-    return [*out, *([(high - margin) - score] if np.isfinite(high) else [])]
+def _behind(problem: Program, gaps: Sequence[Affine]) -> Affine | None:
+    """Return an expression of the largest shortfall of some gaps; None when there are none."""
+    if not gaps:
+        return None
+    most = max(0.0, *(-problem.mip.bounds(gap)[0] for gap in gaps), 0.0)
+    worst = problem.mip.column(0.0, most, name="behind")
+    for gap in gaps:
+        # each gap is short by no more than the worst
+        problem.mip.row(gap + worst, lower=0.0)
+    return worst
 
 
-def _interval(low: float, high: float) -> str:
+def interval_text(low: float, high: float) -> str:
+    """Print an interval in a message."""
     left = "-inf" if np.isneginf(low) else number(low)
     right = "inf" if np.isposinf(high) else number(high)
     return f"({left}, {right})"

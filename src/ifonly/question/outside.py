@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +13,8 @@ from ifonly.data.schema import Numeric
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.demand import Demand
+from ifonly.question.program import Program
 from ifonly.question.query import Query
-
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
 
 __all__ = ["Outside"]
 
@@ -62,7 +59,7 @@ class Outside(Demand):
         del query
         return self.among
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Demand that at least one feature leaves the box."""
         x, box = problem.x, self.box
         schema = box.schema

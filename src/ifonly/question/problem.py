@@ -25,13 +25,14 @@ class Problem:
     def __init__(self, statement: Statement, box: Box, *, extra_raw: frozenset[int] = frozenset()) -> None:
         self.statement = statement
         self.query = statement.query
-        self.margin = statement.margin
+        self.margin, self.tie = statement.margin, statement.tie
+        self.exempt = statement.exempt()
         self.mip = Mip()
         self.box = box
         raw = set(statement.form.raw()) | extra_raw
         for demand in statement.demands:
             raw |= demand.raw(self.query)
-        for criterion in statement.criteria:
+        for criterion in statement.coupled:
             raw |= criterion.couples(self.query)
         self.x = Variables(self.mip, box, self.query.factual, _all_cuts(statement), raw)
         self.outputs: list[Affine] = statement.form.embed(self.mip, self.x)
@@ -48,7 +49,7 @@ class Problem:
         moving |= {j for j in range(len(self.query.schema)) if not self.x.is_home(j)}
         for demand in self.statement.demands:
             moving |= demand.features(self.query)
-        for criterion in self.statement.criteria:
+        for criterion in self.statement.coupled:
             moving |= criterion.couples(self.query)
         return [j for j in sorted(moving) if not self.x.is_settled(j)]
 
@@ -130,7 +131,7 @@ def build(statement: Statement, box: Box | None = None) -> Problem:
     problem = Problem(statement, statement.box() if box is None else box)
     for demand in statement.demands:
         demand.apply(problem)
-    for criterion in statement.criteria:
+    for criterion in statement.coupled:
         criterion.add_cost(problem)
     problem.minimise(statement.costs())
     return problem

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,24 @@ from ifonly.data.schema import Schema
 from ifonly.models.read import Model
 from ifonly.question.training import Training
 
-if TYPE_CHECKING:
-    from ifonly.question.goal import Goal
+__all__ = ["Query", "Wanted"]
 
-__all__ = ["Query"]
+
+class Wanted(Protocol):
+    """The wanted outcome, as much of it as a query tells; `ifonly.question.goal.Goal` is the whole of it."""
+
+    @property
+    def text(self) -> str:
+        """The wanted outcome, in words."""
+        ...
+
+    def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say, by the form's scores, which rows have the wanted outcome."""
+        ...
+
+    def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows the user's own model confirms."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +45,7 @@ class Query:
     model: Model
     training: Training
     seed: int = 0
-    goal: Goal | None = None
+    goal: Wanted | None = None
     exempt: frozenset[int] = frozenset()
 
     def value(self, j: int) -> Any:

@@ -11,8 +11,9 @@ from ifonly.memo import cached_property
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import plateau
 from ifonly.program.box import Box
+from ifonly.question.abilities import Refines
 from ifonly.question.costs import Costs
-from ifonly.question.criterion import Criterion
+from ifonly.question.criterion import Couples, Criterion, HasConsequences
 from ifonly.question.demand import Demand
 from ifonly.question.outside import Outside
 from ifonly.question.query import Query
@@ -54,25 +55,38 @@ class Statement:
 
     @cached_property
     def _exempt(self) -> frozenset[int]:
-        return self.query.exempt.union(*(c.exempt(self.query) for c in self.criteria))
+        return self.query.exempt.union(*(c.exempt(self.query) for c in self._consequences))
+
+    @cached_property
+    def coupled(self) -> tuple[Couples, ...]:
+        """The criteria with a cost that is no sum over single features."""
+        return tuple(c for c in self.criteria if isinstance(c, Couples) and not c.separable())
+
+    @cached_property
+    def _consequences(self) -> tuple[HasConsequences, ...]:
+        return tuple(c for c in self.criteria if isinstance(c, HasConsequences))
+
+    def separable(self) -> bool:
+        """Whether all costs belong to single features, and nothing follows from a change."""
+        return not self.coupled and not self._consequences
 
     def objective(self, U: FloatArray) -> FloatArray:
         """Return the true objective of canonical rows: the NumPy twin of the program's objective."""
         total = self.costs().per_feature(self.query, U).sum(axis=1)
-        for criterion in self.criteria:
+        for criterion in self.coupled:
             total = total + criterion.coupled_cost(self.query, U)
         return np.asarray(total)
 
     def settled(self, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return canonical rows with what follows from the rest computed anew: by forms, or by the user's models."""
-        for criterion in self.criteria:
-            U = criterion.settle(self.query, U, by_model=by_model)
+        for criterion in self._consequences:
+            U = criterion.with_consequences(self.query, U, by_model=by_model)
         return U
 
     def refined(self, u: FloatArray) -> Statement:
         """Return the statement with forms that are exact at `u`; itself when they all are."""
         form = self.form.refined(u)
-        finer = [d.refined(u) for d in self.demands]
+        finer = [d.refined(u) if isinstance(d, Refines) else None for d in self.demands]
         if form is None and all(d is None for d in finer):
             return self
         demands = tuple(new or old for new, old in zip(finer, self.demands, strict=True))

@@ -17,6 +17,7 @@ import pandas as pd
 from ifonly.criteria.validity import Target
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import IfOnlyError, IfOnlyWarning, Infeasible, NoCounterfactual, SchemaError
+from ifonly.question.abilities import verified
 from ifonly.record.criteria import criteria_from_data, criteria_to_data
 from ifonly.record.fingerprints import of_json
 from ifonly.record.reading import read_record
@@ -284,7 +285,7 @@ class _Verification:
         broken = [
             d.text
             for d in question.statement.demands
-            if d is not question.goal and not bool(d.verified(question.query, u)[0])
+            if d is not question.goal and not bool(verified(d, question.query, u)[0])
         ]
         yield Check(
             "demands",

@@ -16,9 +16,11 @@ from ifonly.data.features import plain
 from ifonly.deadline import Deadline
 from ifonly.errors import CriterionError, NotVerified, OutOfTime
 from ifonly.events import OnEvent
-from ifonly.question.criterion import Criterion
+from ifonly.models.rules import Sign
+from ifonly.question.abilities import verified
+from ifonly.question.criterion import Remarks
 from ifonly.question.found import Found
-from ifonly.question.goal import Goal
+from ifonly.question.goal import ClassGoal, Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.result.values import Certificate, Change, Counterfactual, Explanation
@@ -159,7 +161,7 @@ class Question:
         Such a score may be a float away from the threshold, on either side: one tuned on the data is taken from the scores.
         """
         read = self.query.model.read
-        if read.rule != "sign":
+        if not isinstance(read.rule, Sign):
             return True
         count = round(read.threshold / spacing)
         score = count / round(1.0 / spacing) if spacing < 1.0 else count * spacing
@@ -194,7 +196,7 @@ class Question:
         row = u[None, :]
         if not bool(self.goal.confirmed(row)[0]):
             return False
-        return all(bool(d.verified(self.query, row)[0]) for d in statement.demands if d is not self.goal)
+        return all(bool(verified(d, self.query, row)[0]) for d in statement.demands if d is not self.goal)
 
     # -- answering ----------------------------------------------------------------------------------------------
     def another(self, u: FloatArray, answer: Answer) -> Answer | None:
@@ -243,7 +245,7 @@ class Question:
 
     def _predicted(self, row: FloatArray) -> Any:
         """Return the model's prediction: the wanted label, which it has just confirmed, or what it says."""
-        if self.goal.kind == "class":
+        if isinstance(self.goal, ClassGoal):
             return self.goal.label
         return plain(self.query.model.predict(row)[0])
 
@@ -257,8 +259,8 @@ class Question:
         """Put the answers together."""
         u, answers = self.query.factual[None, :], several.answers
         model = self.query.model
-        has_probabilities = model.read.link != "none"
-        speaking = [c for c in self.statement.criteria if type(c).remarks is not Criterion.remarks]
+        has_probabilities = model.read.link.has_probabilities
+        speaking = [c for c in self.statement.criteria if isinstance(c, Remarks)]
         rows = np.vstack([self._encode(a) for a in answers]) if speaking else np.empty((0, 0))
         return Explanation(
             answers,

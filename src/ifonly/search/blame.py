@@ -19,9 +19,11 @@ from ifonly.deadline import Deadline
 from ifonly.errors import Infeasible, Relaxation
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
-from ifonly.question.demand import Branch, Demand
+from ifonly.question.abilities import Loosens, Remains, dropped
+from ifonly.question.demand import Demand
 from ifonly.question.found import Found
-from ifonly.question.goal import Goal
+from ifonly.question.goal import ClassGoal, Goal
+from ifonly.question.guidance import Branch, Branches
 from ifonly.question.outside import Outside
 from ifonly.question.problem import Problem
 from ifonly.question.statement import Statement
@@ -90,7 +92,7 @@ class ConflictFinder:
             return Found(Status.INFEASIBLE)
         if loose is None:
             for demand in statement.demands:
-                branches = demand.branches(statement, box, deadline)
+                branches = demand.branches(statement, box, deadline) if isinstance(demand, Branches) else None
                 if branches is not None:
                     return self._any_of(statement, demand, branches, limits, deadline)
         return self._solve(statement, box, limits, deadline, loose)
@@ -113,10 +115,10 @@ class ConflictFinder:
             return Found(Status.INFEASIBLE)
         if not affordable(statement, box, deadline):
             return Found(Status.OUT_OF_TIME)
-        problem = Problem(statement, box) if loose is None else _problem_with_raw(statement, box, loose)
+        problem = _problem_with_raw(statement, box, loose) if isinstance(loose, Loosens) else Problem(statement, box)
         for demand in statement.demands:
             demand.apply(problem)
-        excess = None if loose is None else loose.excess(problem)
+        excess = loose.excess(problem) if isinstance(loose, Loosens) else None
         problem.mip.minimise(Affine() if excess is None else excess)
         return run(problem, self.backend, limits.within(deadline.left()))
 
@@ -129,7 +131,7 @@ class ConflictFinder:
         kept: dict[int, Demand] = dict(enumerate(demands))
         minimal = True
         for i, demand in enumerate(demands):
-            stays = demand.loosest(self.statement.query)
+            stays = demand.loosest(self.statement.query) if isinstance(demand, Remains) else None
             for weaker in (None,) if stays is None else (stays, None):
                 rest = {k: d for k, d in kept.items() if k != i} | ({} if weaker is None else {i: weaker})
                 possible = self.possible(list(rest.values()))
@@ -141,7 +143,7 @@ class ConflictFinder:
 
     def loosen(self, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
         """Return the least loosening of one demand that makes all possible, or None if none does."""
-        stays = demand.loosest(self.statement.query)
+        stays = demand.loosest(self.statement.query) if isinstance(demand, Remains) else None
         statement = self._asked(others if stays is None else [*others, stays])
         if isinstance(demand, KeepsLead) and demand.reach.any() and self.possible(others):
             return self._smaller_ball(demand, others)
@@ -149,7 +151,9 @@ class ConflictFinder:
             return None
         search = partial(self._search, loose=demand)
         found = self._confirmed(statement, search)
-        return None if found.u is None else demand.loosened(statement.query, found.u)
+        if found.u is None:
+            return None
+        return demand.loosened(statement.query, found.u) if isinstance(demand, Loosens) else dropped(demand)
 
     def _smaller_ball(self, demand: KeepsLead, others: Sequence[Demand]) -> Relaxation:
         """Return the largest radius that is proven possible, to a few binary digits."""
@@ -166,7 +170,7 @@ class ConflictFinder:
         return Relaxation(demand.text, change, demand.radius - radius)
 
 
-def _problem_with_raw(statement: Statement, box: Box, demand: Demand) -> Problem:
+def _problem_with_raw(statement: Statement, box: Box, demand: Loosens) -> Problem:
     problem = Problem(statement, box, extra_raw=demand.excess_raw(statement.query))
     problem.touch(demand.excess_features(statement.query))
     return problem
@@ -180,7 +184,7 @@ def explain_infeasibility(statement: Statement, backend: Backend, limits: Limits
     conflict, minimal = finder.conflict(demands)
     relaxations: list[Relaxation] = []
     for demand in conflict:
-        if isinstance(demand, Goal) and demand.kind == "class":
+        if isinstance(demand, ClassGoal):
             continue  # wanting something else is no way out
         others = [d for d in demands if d is not demand]
         way = finder.loosen(demand, others)

@@ -13,8 +13,9 @@ from ifonly.errors import SolverFailed
 from ifonly.events import Built, Incumbent, OnEvent
 from ifonly.models.forms.network import Network
 from ifonly.program.box import Box
-from ifonly.question.demand import Branch, Demand
+from ifonly.question.demand import Demand
 from ifonly.question.found import Found
+from ifonly.question.guidance import Branch, Branches, Squeezes
 from ifonly.question.problem import Problem, build
 from ifonly.question.statement import Statement
 from ifonly.search.affordable import affordable
@@ -78,7 +79,7 @@ def find(
         return Found(Status.INFEASIBLE, bound=np.inf)
     deadline = deadline.within(limits.seconds)
     for demand in statement.demands:
-        branches = demand.branches(statement, box, deadline)
+        branches = demand.branches(statement, box, deadline) if isinstance(demand, Branches) else None
         if branches is not None:
             return _over_branches(statement, demand, branches, backend, limits, deadline, on_event)
     return _find_in(statement, box, backend, limits, deadline, on_event)
@@ -228,7 +229,8 @@ class _Search:
             if size is None:
                 continue
             bound = max(bound, float(self.reducer.forced(box).sum()))
-            least = max(demand.lower_bound(self.statement, box, self.deadline) for demand in self.statement.demands)
+            known = (d for d in self.statement.demands if isinstance(d, Squeezes))
+            least = max((d.lower_bound(self.statement, box, self.deadline) for d in known), default=-np.inf)
             if np.isfinite(least) and np.isfinite(self.budget):
                 self._deepen(box, max(bound, least))
             elif size <= _SMALL or not np.isfinite(self.budget):
@@ -334,7 +336,8 @@ class _Search:
             budget = min(self.budget, least + share * (self.budget - least))
             part = self.reducer.within(box, budget)
             for demand in self.statement.demands:
-                part = part if part.empty() is not None else demand.squeeze(self.statement, part, budget, self.deadline)
+                if isinstance(demand, Squeezes) and part.empty() is None:
+                    part = demand.squeeze(self.statement, part, budget, self.deadline)
             hopeless = part.empty() is not None or self._open(part) is None
             ended = Status.INFEASIBLE if hopeless else self._solve_within(part, budget, least)
             if ended is Status.INFEASIBLE:

@@ -25,6 +25,8 @@ from ifonly.models.forms.scan import inside
 from ifonly.models.forms.trees import Addition, Trees
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
+from ifonly.question.abilities import Counts
+from ifonly.question.demand import BoxDemand
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.search.knapsack import Answer, Jump, Slide, cheapest_moves
@@ -69,15 +71,14 @@ def settle(
 def feature_by_feature(statement: Statement) -> tuple[Goal | None, int]:
     """Return the goal and how many features may change, if nothing else reaches beyond single features; else no goal."""
     goal, most = None, len(statement.query.schema)
-    if statement.exempt() or not all(criterion.separable() for criterion in statement.criteria):
+    if statement.exempt() or not statement.separable():
         return None, most
     for demand in statement.demands:
-        count = demand.at_most()
         if isinstance(demand, Goal) and goal is None:
             goal = demand
-        elif count is not None:
-            most = min(most, count)
-        elif not demand.within_box():
+        elif isinstance(demand, Counts):
+            most = min(most, demand.at_most())
+        elif not isinstance(demand, BoxDemand):
             return None, most
     return goal, most
 

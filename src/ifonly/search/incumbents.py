@@ -19,6 +19,7 @@ from ifonly.memo import cached_property
 from ifonly.models.forms.linear import Linear
 from ifonly.models.forms.scan import Brackets, TreeScan
 from ifonly.program.box import Box
+from ifonly.question.guidance import Proposes
 from ifonly.search.reduce import Menu, Reducer
 
 __all__ = ["Incumbents", "Known"]
@@ -146,7 +147,8 @@ class Incumbents:
 
     def _proposed(self) -> Iterator[FloatArray]:
         for demand in self.statement.demands:
-            yield from demand.candidates(self.statement, self.box, self.deadline)
+            if isinstance(demand, Proposes):
+                yield from demand.candidates(self.statement, self.box, self.deadline)
 
     def _near_rows(self, most: int) -> list[FloatArray]:
         """Return training rows with the wanted outcome, moved into the box, the cheapest few."""

@@ -22,7 +22,9 @@ from ifonly.models.forms.trees import Trees
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.program.mip import Affine
+from ifonly.question.abilities import Counts, Tightens
 from ifonly.question.costs import Costs
+from ifonly.question.demand import BoxDemand
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 
@@ -92,7 +94,7 @@ class Reducer:
     def alone(self) -> Costs:
         """Lower bound on the cost of changing one feature alone: the separable part, plus its share of coupled costs."""
         total = self.separable
-        for criterion in self.statement.criteria:
+        for criterion in self.statement.coupled:
             bound = criterion.coupled_bound(self.query)
             if bound is not None:
                 total = total + bound.without(self.schema, self.statement.exempt())
@@ -142,7 +144,8 @@ class Reducer:
             else:
                 box.keep_levels(j, self.alone.level_costs(self.schema, j, self.query.factual) <= left)
         for demand in self.statement.demands:
-            demand.tighten(self.query, box)
+            if isinstance(demand, Tightens):
+                demand.tighten(self.query, box)
         return box
 
     def _reach(self, j: int, budget: float) -> float:
@@ -186,7 +189,7 @@ class Reducer:
     @cached_property
     def _never_asks_for_change(self) -> bool:
         demands = self.statement.demands
-        return all(isinstance(d, Goal) or d.within_box() or d.at_most() is not None for d in demands)
+        return all(isinstance(d, Goal | BoxDemand | Counts) for d in demands)
 
     def for_budget(self, box: Box, budget: float) -> Statement | None:
         """Return the statement with unit bounds that hold within the budget only, for a network."""

@@ -16,6 +16,7 @@ import pandas as pd
 
 from ifonly import Causality, Explainer, Manifold, Robustness, Schema, SchemaError
 from ifonly.memo import cached_property
+from ifonly.question.criterion import Criterion
 from ifonly.studio.insight import forecasts
 from ifonly.studio.library import Feature, Integer, Numeric
 
@@ -89,7 +90,7 @@ class Subject:
     @property
     def has_probabilities(self) -> bool:
         """Whether scores are probabilities, so that one can be asked for."""
-        return bool(self.classes) and self.explainer.model.read.link != "none"
+        return bool(self.classes) and self.explainer.model.read.link.has_probabilities
 
     def want_index(self, now: Any) -> int:
         """Return the class that a person would ask for first: the wished-for one, or the first other one."""
@@ -209,5 +210,5 @@ def standard_switches() -> dict[str, Any]:
 
 def switch_kind(criterion: Any) -> str:
     """Return which sentence describes a switch."""
-    kinds = {Manifold: "manifold", Robustness: "robust", Causality: "causal"}
+    kinds: dict[type[Criterion], str] = {Manifold: "manifold", Robustness: "robust", Causality: "causal"}
     return next((name for kind, name in kinds.items() if isinstance(criterion, kind)), "other")

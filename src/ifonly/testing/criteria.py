@@ -163,7 +163,7 @@ def _pinned(statement: Statement, u: FloatArray) -> Problem:
     problem.touch(frozenset(range(len(schema))))  # the pins move features that the model may not look at
     for demand in statement.demands:
         demand.apply(problem)
-    for criterion in statement.criteria:
+    for criterion in statement.coupled:
         criterion.add_cost(problem)
     for j in range(len(schema)):
         part = u[schema.slice(j)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.program.variables import Variables
 from ifonly.solvers.backend import Limits, Solution, Status
@@ -41,7 +43,7 @@ def check_form(
     At each row, the program over the whole box with its variables pinned there must give the scores that the form's
     call gives, by itself or once refined at that row. In a small box around each row, no sampled point may have a score
     beyond the least and the greatest that the program proves. Features, cuts and raw values must be what the form
-    says: nothing else may change a score.
+    says: nothing else may change a score. `embed` is given the `Inputs` of a form and no more of the program's variables.
 
     Parameters
     ----------
@@ -271,7 +273,7 @@ class _Check:
         mip = Mip()
         x = Variables(mip, box, u, self._cuts(), form.raw())
         try:
-            scores = form.embed(mip, x)
+            scores = form.embed(mip, cast("Inputs", _OnlyInputs(x)))
         except RuntimeError as error:  # what `Variables` says of a raw value that was not announced
             raise AssertionError(f"embed() asks for what raw() does not name: {error}") from error
         for j in sorted(form.features()) if pin else ():
@@ -328,6 +330,21 @@ class _Check:
 
 def _between(low: float, high: float) -> str:
     return repr(low) if low == high else f"between {low!r} and {high!r}"
+
+
+class _OnlyInputs:
+    """The inputs of a form alone: whatever else the variables of a program can do is refused."""
+
+    def __init__(self, x: Variables) -> None:
+        self._x = x
+
+    def __getattr__(self, name: str) -> Any:
+        known = [n for n in vars(Inputs) if not n.startswith("_")]
+        require(
+            name in known,
+            f"embed() uses {name!r} of its inputs, which have only {', '.join(known)} (ifonly.program.inputs.Inputs)",
+        )
+        return getattr(self._x, name)
 
 
 def _each(method: Callable[[_Check, FloatArray], None]) -> Callable[[_Check, FloatArray], None]:

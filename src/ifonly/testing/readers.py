@@ -17,6 +17,7 @@ from ifonly.data.schema import Schema
 from ifonly.models.form import Form
 from ifonly.models.opening import complete_row, open_model
 from ifonly.models.read import Model
+from ifonly.models.rules import Sign
 from ifonly.program.box import Box
 from ifonly.testing.claims import TOLERANCE, Check, require, run_all
 from ifonly.testing.forms import checks_of
@@ -246,10 +247,7 @@ class _Compared:
 
     def _margin(self, scores: FloatArray) -> FloatArray:
         """Return how far scores are from a tie."""
-        if self.model.read.rule == "sign":
-            return np.abs(scores[:, 0] - self.model.read.threshold)
-        top = np.sort(scores, axis=1)[:, -2:]
-        return np.asarray(top[:, 1] - top[:, 0])
+        return self.model.read.decision.clearance(scores)
 
     def _close(self, ours: FloatArray, theirs: FloatArray, what: str, U: FloatArray) -> None:
         require(ours.shape == theirs.shape, f"{what}: the form has shape {ours.shape}, {self.who} {theirs.shape}")
@@ -264,7 +262,7 @@ class _Compared:
 
     def _same_order(self, ours: FloatArray, theirs: FloatArray, U: FloatArray) -> None:
         """Without probabilities, a score may be any increasing function of the decision score; several are compared."""
-        if self.model.read.rule != "sign":
+        if not isinstance(self.model.read.rule, Sign):
             self._close(ours, theirs, "decision score", U)
             return
         order = np.argsort(ours[:, 0], kind="stable")

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from ifonly.errors import UnsupportedModel
+from ifonly.models.links import ValueLink
 from tree_cases import agree, labels, mixed, mixed_labels, neighbours, opened, points, table, with_holes
 
 catboost = pytest.importorskip("catboost")
@@ -64,8 +65,8 @@ def test_values(loss):
     model, U = check(estimator, FRAME)
     read, predicted = model.read, np.asarray(model.predict(U), dtype=float)
     assert np.allclose(read.decide(read.form(U)), predicted, rtol=1e-9)
-    if read.link_inverse is not None:
-        assert np.allclose([read.link_inverse(v) for v in predicted[:50]], read.form(U)[:50, 0], rtol=1e-9)
+    if isinstance(read.link, ValueLink):
+        assert np.allclose([read.link.back(v) for v in predicted[:50]], read.form(U)[:50, 0], rtol=1e-9)
 
 
 def test_threshold_scale_and_bias():

@@ -8,6 +8,7 @@ import pytest
 
 from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
+from ifonly.models.links import ValueLink
 from tree_cases import agree, labels, mixed, mixed_holes, mixed_labels, neighbours, opened, points, table
 
 lightgbm = pytest.importorskip("lightgbm")
@@ -114,8 +115,8 @@ def test_values(options):
     model, U = check(lightgbm.LGBMRegressor(**options, **FEW).fit(HOLES, y), HOLES)
     read, predicted = model.read, np.asarray(model.predict(U), dtype=float)
     assert np.allclose(read.decide(read.form(U)), predicted, rtol=1e-12)
-    if read.link_inverse is not None:
-        assert np.allclose([read.link_inverse(v) for v in predicted[:50]], read.form(U)[:50, 0], rtol=1e-9)
+    if isinstance(read.link, ValueLink):
+        assert np.allclose([read.link.back(v) for v in predicted[:50]], read.form(U)[:50, 0], rtol=1e-9)
 
 
 def test_float64_cut():

@@ -54,7 +54,7 @@ def exported(model, frame, y, **options):
 
 def clear(read_model, scores):
     """Whether the decision is not within the noise of float32."""
-    if read_model.rule == "sign":
+    if read_model.rule.name == "sign":
         return np.abs(scores[:, 0] - read_model.threshold) > 1e-5 * np.abs(scores).max()
     top = np.sort(scores, axis=1)
     return top[:, -1] - top[:, -2] > 1e-5 * np.abs(scores).max()
@@ -71,7 +71,7 @@ def check_classifier(adapter, frame):
     if hasattr(adapter, "predict_proba"):
         np.testing.assert_allclose(read_model.probabilities(scores), adapter.predict_proba(seen), atol=1e-5)
     else:
-        assert read_model.link == "none"
+        assert read_model.link.name == "none"
     return read_model
 
 
@@ -110,7 +110,7 @@ CLASSIFIERS = {
 def test_classifiers_exported_by_skl2onnx(name):
     model, (frame, y), link = CLASSIFIERS[name]
     adapter = OnnxClassifier(exported(model, frame, y))
-    assert check_classifier(adapter, frame).link == link
+    assert check_classifier(adapter, frame).link.name == link
 
 
 def test_text_labels_are_read_off_the_graph():
@@ -229,7 +229,7 @@ def test_a_last_link_is_recognised(kind, outputs):
     model = graph([node("Gemm", "x W b", "s"), node(kind, "s")], constants)
     classes = list(range(max(outputs, 2)))
     read_model = check_classifier(OnnxClassifier(model, classes=classes), NUMBERS)
-    assert read_model.link == ("softmax" if outputs == 3 else "sigmoid")
+    assert read_model.link.name == ("softmax" if outputs == 3 else "sigmoid")
 
 
 def test_probabilities_normalised_over_the_classes():
@@ -245,7 +245,7 @@ def test_probabilities_normalised_over_the_classes():
     model = graph([linear, node("Normalizer", "p", "y", norm="L1")], outputs=("label", "y"))
     model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     read_model = check_classifier(OnnxClassifier(model), NUMBERS)
-    assert (read_model.link, read_model.classes) == ("normalised", (4, 5, 6))
+    assert (read_model.link.name, read_model.classes) == ("normalised", (4, 5, 6))
 
 
 def test_a_file_and_separate_inputs(tmp_path):

@@ -10,6 +10,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
+from ifonly.models.links import ValueLink
 from tree_cases import agree, labels, mixed, mixed_holes, mixed_labels, neighbours, opened, points, table
 
 FRAME = mixed()
@@ -50,12 +51,12 @@ def test_values(frame, loss):
     model, U = check(estimator.fit(frame, VALUE), frame)
     read = model.read
     if loss not in ("poisson", "gamma"):
-        assert read.link_forward is None
+        assert not isinstance(read.link, ValueLink)
         return
     predicted = np.asarray(model.predict(U), dtype=float)
-    assert np.allclose(read.link_forward(read.form(U))[:, 0], predicted, rtol=1e-12)
-    assert np.allclose([read.link_inverse(v) for v in predicted[:50]], read.form(U)[:50, 0], rtol=1e-9)
-    assert read.link_inverse(-1.0) == -np.inf
+    assert np.allclose(read.link.forward(read.form(U))[:, 0], predicted, rtol=1e-12)
+    assert np.allclose([read.link.back(v) for v in predicted[:50]], read.form(U)[:50, 0], rtol=1e-9)
+    assert read.link.back(-1.0) == -np.inf
 
 
 def test_float64_cut():

@@ -109,7 +109,7 @@ def test_regressor(model: Any) -> None:
     U = reading.rows(schema, X, 2000)
     assert np.allclose(read.form(U)[:, 0], model.predict(schema.decode(U)), rtol=1e-9, atol=1e-9)
     assert read.classes == ()
-    assert read.rule == "value"
+    assert read.rule.name == "value"
     assert np.array_equal(read.decide(read.form(U)), read.form(U)[:, 0])
     assert read.probabilities(read.form(U)) is None
 
@@ -134,7 +134,7 @@ def test_one_against_the_rest_is_not_a_softmax() -> None:
     model = fitted(lm.LogisticRegression(max_iter=500), X, y)
     model.solver = "liblinear"  # which older versions could fit to three classes
     read, schema = reading.read(model, X)
-    assert read.link == "normalised"
+    assert read.link.name == "normalised"
     p = read.probabilities(read.form(schema.encode(X)))
     assert np.allclose(p.sum(axis=1), 1.0)
 

@@ -52,7 +52,7 @@ def test_binary_scores_and_classes_are_scikit_learns(layers, activation):
     read_model, schema = read(model, FRAME)
     U = rows(schema, FRAME)
     frame, scores = schema.decode(U), read_model.form(U)
-    assert (read_model.rule, read_model.link, read_model.classes) == ("sign", "sigmoid", ("bad", "good"))
+    assert (read_model.rule.name, read_model.link.name, read_model.classes) == ("sign", "sigmoid", ("bad", "good"))
     np.testing.assert_allclose(scores, raw_scores(model, frame), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(read_model.probabilities(scores), model.predict_proba(frame), atol=1e-12)
     assert (np.array(read_model.classes)[read_model.decide(scores)] == model.predict(frame)).all()
@@ -63,7 +63,7 @@ def test_several_classes_are_scikit_learns():
     read_model, schema = read(model, FRAME)
     U = rows(schema, FRAME)
     frame, scores = schema.decode(U), read_model.form(U)
-    assert (read_model.rule, read_model.link) == ("argmax", "softmax")
+    assert (read_model.rule.name, read_model.link.name) == ("argmax", "softmax")
     np.testing.assert_allclose(scores, raw_scores(model, frame), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(read_model.probabilities(scores), model.predict_proba(frame), atol=1e-12)
     assert (np.array(read_model.classes)[read_model.decide(scores)] == model.predict(frame)).all()
@@ -73,7 +73,7 @@ def test_values_are_scikit_learns():
     model = fitted(MLPRegressor(hidden_layer_sizes=(16, 8), max_iter=60, random_state=0), FRAME["debt"] * 100)
     read_model, schema = read(model, FRAME)
     U = rows(schema, FRAME)
-    assert read_model.rule == "value"
+    assert read_model.rule.name == "value"
     np.testing.assert_allclose(read_model.form(U)[:, 0], model.predict(schema.decode(U)), rtol=1e-9, atol=1e-9)
 
 

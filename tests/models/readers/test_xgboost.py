@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from ifonly.errors import UnsupportedModel
+from ifonly.models.links import ValueLink
 from ifonly.models.readers.xgboost import _LAST_SCORE_OF_HALF
 from tree_cases import agree, labels, mixed, mixed_holes, mixed_labels, neighbours, opened, points, table
 
@@ -119,8 +120,8 @@ def test_values(objective):
     model, U = check(estimator, HOLES)
     read, predicted = model.read, np.asarray(model.predict(U), dtype=float)
     assert np.allclose(read.decide(read.form(U)), predicted, rtol=1e-5)
-    if read.link_inverse is not None:
-        assert np.allclose([read.link_inverse(v) for v in predicted[:50]], read.form(U)[:50, 0], atol=1e-5)
+    if isinstance(read.link, ValueLink):
+        assert np.allclose([read.link.back(v) for v in predicted[:50]], read.form(U)[:50, 0], atol=1e-5)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

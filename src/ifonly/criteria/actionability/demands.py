@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,19 +13,18 @@ from ifonly.data.schema import Numeric
 from ifonly.errors import Relaxation
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
-from ifonly.question.demand import Demand
+from ifonly.question.abilities import Loosens
+from ifonly.question.demand import BoxDemand, Demand
+from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.words import number
 from ifonly.tolerances import EDGE, ROUNDING
-
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
 
 __all__ = ["Between", "Direction", "Frozen", "Imply", "LevelSet", "LinearDemand"]
 
 
 @dataclass(frozen=True, eq=False)
-class _OnFeature(Demand):
+class _OnFeature(BoxDemand, Loosens):
     """A demand on one feature: a part of its box."""
 
     feature: int
@@ -58,7 +56,7 @@ class _OnFeature(Demand):
         self.narrow(query, box)
         return float(box.lower[self.feature]), float(box.upper[self.feature])
 
-    def excess(self, problem: Problem) -> Affine | None:
+    def excess(self, problem: Program) -> Affine | None:
         """Return the distance of the feature from the demanded part (a level outside counts 1)."""
         query, x, j = problem.query, problem.x, self.feature
         box = Box.of(query.schema, query.factual)
@@ -103,7 +101,7 @@ class Frozen(_OnFeature):
         else:
             box.lower[j], box.upper[j] = max(box.lower[j], part[0]), min(box.upper[j], part[0])
 
-    def excess(self, problem: Problem) -> Affine | None:
+    def excess(self, problem: Program) -> Affine | None:
         """Return the distance the feature has moved; from nothing to a value there is no distance."""
         return None if self._is_missing(problem.query) else super().excess(problem)
 
@@ -214,7 +212,7 @@ class LevelSet(_OnFeature):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearDemand(Demand):
+class LinearDemand(Loosens, Demand):
     """``low <= weights @ u <= high``."""
 
     weights: FloatArray
@@ -233,7 +231,7 @@ class LinearDemand(Demand):
         """Return the features that the row weighs."""
         return frozenset(j for j in range(len(query.schema)) if self.weights[query.schema.slice(j)].any())
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Add the demand's rows to the program."""
         # low <= w'u <= high
         problem.mip.row(problem.x.affine(self.weights), self.low, self.high)
@@ -246,7 +244,7 @@ class LinearDemand(Demand):
         room = ROUNDING * (np.abs(U) @ np.abs(self.weights))
         return np.asarray((value >= self.low - room) & (value <= self.high + room))
 
-    def excess(self, problem: Problem) -> Affine:
+    def excess(self, problem: Program) -> Affine:
         """Return by how much the demand is broken."""
         expression = problem.x.affine(self.weights)
         least, most = problem.mip.bounds(expression)
@@ -285,7 +283,7 @@ class Imply(Demand):
             ends = [self.high] if np.isfinite(self.high) else []
             return np.array([*ends, *([np.nextafter(self.low, -np.inf)] if np.isfinite(self.low) else [])])
 
-        def literal(self, problem: Problem) -> Affine:
+        def literal(self, problem: Program) -> Affine:
             """Return its 0/1 expression."""
             x, j = problem.x, self.feature
             if self.levels is not None:
@@ -317,7 +315,7 @@ class Imply(Demand):
         del query
         return frozenset(c.feature for c in (*self.if_, *self.then))
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Add the demand's rows to the program."""
         together = Affine.total(c.literal(problem) for c in self.if_) - float(len(self.if_) - 1)
         for c in self.then:

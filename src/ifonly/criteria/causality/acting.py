@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +13,7 @@ from ifonly.deadline import Deadline
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.question.feasible import feasible
-
-if TYPE_CHECKING:
-    from ifonly.question.statement import Statement
+from ifonly.question.statement import Statement
 
 __all__ = ["acted"]
 

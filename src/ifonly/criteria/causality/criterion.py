@@ -16,7 +16,7 @@ from ifonly.criteria.causality.mechanism import CausalEquation, Mechanism, is_se
 from ifonly.data.schema import Numeric
 from ifonly.errors import CriterionError
 from ifonly.program.box import Box
-from ifonly.question.criterion import Criterion
+from ifonly.question.criterion import ChecksTogether, Criterion, HasConsequences, Remarks
 from ifonly.question.demand import Demand
 from ifonly.question.query import Query
 
@@ -26,7 +26,7 @@ Count = Literal["actions", "all"]
 
 
 @dataclass(frozen=True)
-class Causality(Criterion):
+class Causality(HasConsequences, ChecksTogether, Remarks, Criterion):
     r"""Structural causal model of the features: an effect changes with its causes, and never by itself.
 
     For a feature ``i`` with parents ``p`` the structural equation is ``x_i = c_i(p) + noise``. The noise of this person
@@ -203,10 +203,10 @@ class Causality(Criterion):
         return known.get("mechanisms", key, lambda: open_cause(query, name, cause), keep=cause)
 
     # -- NumPy's side -------------------------------------------------------------------------------------------
-    def settle(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
+    def with_consequences(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return the rows with every caused feature computed anew, by the forms or by the user's own models."""
         for equation in self._equations(query):
-            U = equation.settle(query, U, by_model=by_model)
+            U = equation.with_consequence(query, U, by_model=by_model)
         return U
 
     def remarks(self, query: Query, U: FloatArray) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +18,13 @@ from ifonly.models.forms.compose import score_bounds
 from ifonly.models.read import Model
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
+from ifonly.question.abilities import Loosens, Refines, Tightens, Verifies
 from ifonly.question.demand import Demand
+from ifonly.question.guidance import Proposes
+from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.statement import Statement
 from ifonly.question.words import number
-
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
-    from ifonly.question.statement import Statement
 
 __all__ = ["CausalEquation", "Mechanism", "is_settled"]
 
@@ -61,7 +60,7 @@ class Mechanism:
 
 
 @dataclass(frozen=True, eq=False)
-class CausalEquation(Demand):
+class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
     """``x_i = xhat_i + c_i(p) - c_i(phat)``; on a grid of step ``s``: within ``s / 2`` of the right-hand side.
 
     Attributes
@@ -141,12 +140,12 @@ class CausalEquation(Demand):
         del query
         return self.mechanism.form.features() | {self.mechanism.feature}
 
-    def _off(self, problem: Problem) -> Affine:
+    def _off(self, problem: Program) -> Affine:
         """Return ``x_i - xhat_i - c_i(p) + c_i(phat)``."""
         (caused,) = self.mechanism.form.embed(problem.mip, problem.x)
         return problem.x.raw(self.mechanism.feature) - caused + (self.at - self.hat)
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Embed the form and tie the feature to it."""
         # structural equation: -s/2 <= x_i - xhat_i - c_i(p) + c_i(phat) <= s/2
         problem.mip.row(self._off(problem), -0.5 * self.step, 0.5 * self.step)
@@ -190,7 +189,7 @@ class CausalEquation(Demand):
         grain = float(np.finfo(kind).eps) if kind.kind == "f" else 0.0
         return np.maximum(max(_TOLERANCE * self.unit, self._dust), 4.0 * grain * np.abs(x))
 
-    def settle(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
+    def with_consequence(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return the rows with the feature computed anew from its parents, in the dtype of its column."""
         start = query.schema.starts[self.mechanism.feature]
         feature = query.schema.features[self.mechanism.feature]
@@ -205,7 +204,7 @@ class CausalEquation(Demand):
         return query.schema.stored(out)
 
     # -- loosening ----------------------------------------------------------------------------------------------
-    def excess(self, problem: Problem) -> Affine:
+    def excess(self, problem: Program) -> Affine:
         """Return how far the feature is from what follows."""
         off = self._off(problem)
         least, most = problem.mip.bounds(off)

@@ -12,7 +12,7 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.diversity.distinct import Apart, Distinct, LeaveOne, OtherFeatures, looked_at
 from ifonly.criteria.proximity import Proximity
 from ifonly.errors import CriterionError
-from ifonly.question.criterion import Criterion
+from ifonly.question.criterion import ChecksTogether, Criterion
 from ifonly.question.demand import Demand
 from ifonly.question.query import Query
 from ifonly.question.words import number
@@ -34,7 +34,7 @@ How = Literal["features", "iterate", "incumbents", "clusters"]
 
 
 @dataclass(frozen=True)
-class Diversity(Criterion):
+class Diversity(ChecksTogether, Criterion):
     """Difference between the answers when more than one is asked for.
 
     Parameters

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +21,13 @@ from ifonly.deadline import Deadline
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.costs import Costs
-from ifonly.question.criterion import Criterion
+from ifonly.question.criterion import Couples, Criterion
 from ifonly.question.demand import Demand
+from ifonly.question.guidance import Proposes
+from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.statement import Statement
 from ifonly.question.words import number
-
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
-    from ifonly.question.statement import Statement
 
 __all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
 
@@ -40,7 +38,7 @@ _INSIDE = 1e-8  # more of a distance than is asked for, so that the tolerance of
 
 
 @dataclass(frozen=True, eq=False)
-class Distinct(Demand):
+class Distinct(Proposes, Demand):
     """A demand for another answer, with points that are known to be worth a try; `among` are the features that count."""
 
     known: tuple[FloatArray, ...] = ()
@@ -75,13 +73,13 @@ class OtherFeatures(Distinct):
         """Return the numbers that are looked at."""
         return self._numbers(query)
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Exclude this set: one of its features stays, or one outside of it surely moves."""
         counted = sorted(self.among - problem.query.exempt)
         # sum_{j in S} (1 - z_j) + sum_{j not in S} z_j >= 1: another set of changed features than S
         problem.mip.row(Affine.total(self._differs(problem, j) for j in counted), lower=1.0)
 
-    def _differs(self, problem: Problem, j: int) -> Affine:
+    def _differs(self, problem: Program, j: int) -> Affine:
         """Return an expression that is 1 only if feature `j` is changed here and not there, or there and not here."""
         if problem.x.is_settled(j):  # also in a part of the box that a search has cut out
             return Affine(constant=float(self.changed[j]))
@@ -111,7 +109,7 @@ class LeaveOne(Distinct):
         """Return the demand that one of the given features stays."""
         return cls(f"leave one of {_names(query, changed)} as it is", changed=changed)
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Let one of the features stay; one that must differ anyway does not count."""
         stays = [
             Affine(constant=1.0) if problem.x.is_settled(j) else 1.0 - problem.x.changed(j)
@@ -169,7 +167,7 @@ class Apart(Distinct):
         """Return the numbers that are looked at: within a cell, only the raw value tells how far one is."""
         return frozenset(j for j in self._numbers(query) if not np.isnan(self.point[query.schema.starts[j]]))
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Demand the distance, and a little more of it from numbers that can be rounded."""
         query, x = problem.query, problem.x
         costs = self._costs(query)
@@ -188,7 +186,7 @@ class Apart(Distinct):
         # sum_j w_j |x_j - y_j| + cost of levels >= distance and what storing may lose, by the minorants of `_number`
         problem.mip.row(Affine.total(terms), lower=self._enough + inside)
 
-    def _number(self, problem: Problem, j: int) -> Affine:
+    def _number(self, problem: Program, j: int) -> Affine:
         """Return an expression that is at most ``|x_j - y_j|``."""
         x, y = problem.x, float(self.point[problem.query.schema.starts[j]])
         low, high = float(problem.box.lower[j]), float(problem.box.upper[j])
@@ -234,4 +232,6 @@ def _lost_in_storing(feature: Numeric, box: Box, j: int) -> float:
 def looked_at(query: Query, criteria: Sequence[Criterion], demands: Sequence[Demand]) -> frozenset[int]:
     """Return the features that the model, a demand or a coupled cost looks at; all others stay unless a box moves them."""
     seen = frozenset(query.model.read.form.features())
-    return seen.union(*(d.features(query) for d in demands), *(c.couples(query) for c in criteria))
+    return seen.union(
+        *(d.features(query) for d in demands), *(c.couples(query) for c in criteria if isinstance(c, Couples))
+    )

@@ -18,7 +18,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,11 +29,10 @@ from ifonly.data.schema import Numeric
 from ifonly.deadline import Deadline
 from ifonly.memo import Memo, cached_property
 from ifonly.program.box import Box
-from ifonly.question.demand import Branch, Demand
+from ifonly.question.demand import BoxDemand, Demand
+from ifonly.question.guidance import Branch, Branches
 from ifonly.question.query import Query
-
-if TYPE_CHECKING:
-    from ifonly.question.statement import Statement
+from ifonly.question.statement import Statement
 
 __all__ = ["InCloud"]
 
@@ -43,7 +41,7 @@ _FIRST, _ROW, _SCAN, _GROUP, _FINE = range(5)
 
 
 @dataclass(frozen=True, eq=False)
-class InCloud(InHull):
+class InCloud(InHull, Branches):
     """Lie in one of the hulls of a cloud; falls apart into branches by cluster and categories."""
 
     shape: Shape | None = None
@@ -181,7 +179,7 @@ class _ByCategory:
                 box.lower[j] = box.upper[j] = u[schema.starts[j]]
             else:
                 box.keep_levels(j, u[schema.slice(j)] > 0)
-        return Branch(bound, box, Demand(self.whole.text))
+        return Branch(bound, box, BoxDemand(self.whole.text))
 
     # -- groups -------------------------------------------------------------------------------------------------
     def _bounds(self) -> list[tuple[int, float]]:
@@ -200,7 +198,7 @@ class _ByCategory:
         if self.exact:
             fits &= ~groups.are_points
         bounds = self.statement.costs().per_feature(self.query, near).sum(axis=1)
-        for criterion in self.statement.criteria:
+        for criterion in self.statement.coupled:
             costs = criterion.coupled_bound(self.query)
             if costs is not None:
                 bounds = bounds + costs.per_feature(self.query, near).max(axis=1)

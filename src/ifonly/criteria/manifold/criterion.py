@@ -15,8 +15,9 @@ from ifonly.criteria.manifold.hull import Ball, Norm
 from ifonly.criteria.manifold.isolation import Normal
 from ifonly.criteria.manifold.rows import Cloud, Shape
 from ifonly.errors import CriterionError
-from ifonly.question.criterion import Criterion
+from ifonly.question.criterion import Criterion, Remarks
 from ifonly.question.demand import Demand
+from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
 from ifonly.question.query import Query
 from ifonly.question.words import number
 from ifonly.warning_filters import few_filters
@@ -31,7 +32,7 @@ _SILHOUETTE_ROWS = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Manifold(Criterion):
+class Manifold(Remarks, Criterion):
     """Stay close to the data: within the convex hull of rows of the wanted outcome, enlarged by `epsilon`.
 
     Units are scaled: numbers are divided by their range in training, a category is a set of 0/1 columns. A row with a
@@ -150,7 +151,7 @@ class Manifold(Criterion):
     def _cloud(self, query: Query) -> Cloud:
         """Return the rows that are meant, from memory when the same was asked before."""
         goal = query.goal
-        wanted = () if goal is None else (goal.kind, goal.index, goal.probability, goal.low, goal.high)
+        wanted = goal.key if isinstance(goal, Goal) else ()
         key = (*self._key[2:4], *self._key[5:], wanted, query.seed)
         return query.training.memo.get("clouds", key, lambda: self._found(query), keep=(self.rows, self.clusters))
 
@@ -179,19 +180,22 @@ class Manifold(Criterion):
 
     def _wanted(self, query: Query) -> tuple[npt.NDArray[np.bool_], str]:
         goal, training = query.goal, query.training
-        assert goal is not None
+        assert isinstance(goal, Goal)
         if self.by == "label" and training.labels is None:
             raise CriterionError(
                 "Manifold(by='label') needs the true outcomes: Explainer(model, X, y). Or use by='prediction'."
             )
-        by_label = self.by == "label" or (self.by is None and training.labels is not None and goal.kind == "class")
+        by_label = self.by == "label" or (
+            self.by is None and training.labels is not None and isinstance(goal, ClassGoal)
+        )
         outcome = goal.text.removeprefix("want ").removeprefix("a prediction ")
         if not by_label:
             return goal.holds_scores(training.scores), f"for which the model says {outcome}"
         assert training.labels is not None
-        if goal.kind == "interval":
+        if isinstance(goal, IntervalGoal):
             values = training.labels.astype(np.float64)
             return np.asarray((values >= goal.low) & (values <= goal.high)), f"whose outcome is {outcome}"
+        assert isinstance(goal, ClassGoal | ProbabilityGoal)
         return np.asarray(training.labels == goal.label), f"labelled {goal.label!r}"
 
     def _clustered(self, query: Query, U: FloatArray, which: IntArray) -> IntArray:

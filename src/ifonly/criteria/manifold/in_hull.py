@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +27,14 @@ from ifonly.memo import cached_property
 from ifonly.program.box import Box
 from ifonly.program.euclidean import at_least_length
 from ifonly.program.mip import Affine
+from ifonly.question.abilities import Loosens
 from ifonly.question.demand import Demand
+from ifonly.question.guidance import Proposes, Squeezes
+from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.solvers.priced_lp import Block
-
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
-    from ifonly.question.statement import Statement
 
 __all__ = ["TOLERANCE", "InHull"]
 
@@ -45,7 +44,7 @@ _WORTH = 0.8  # shrinking by less than this is not worth another pass
 
 
 @dataclass(frozen=True, eq=False)
-class InHull(Demand):
+class InHull(Proposes, Squeezes, Loosens, Demand):
     """Lie in one of several hulls, enlarged by a ball.
 
     Attributes
@@ -80,12 +79,12 @@ class InHull(Demand):
         return frozenset(int(j) for j in np.searchsorted(starts, self.hull.entries, side="right") - 1)
 
     # -- the optimiser's side -----------------------------------------------------------------------------------
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Demand a convex combination of the rows, up to a vector of the ball."""
         if len(self.hull.entries):
             self._link(problem, _in_ball(problem, self.ball, len(self.hull.entries)))
 
-    def _link(self, problem: Problem, beyond: Sequence[Affine]) -> None:
+    def _link(self, problem: Program, beyond: Sequence[Affine]) -> None:
         mip, hull, k = problem.mip, self.hull, len(self.hulls)
         coordinates = _coordinates(problem, hull)
         first = mip.n_rows
@@ -187,7 +186,7 @@ class InHull(Demand):
         return box
 
     # -- loosening ----------------------------------------------------------------------------------------------
-    def excess(self, problem: Problem) -> Affine | None:
+    def excess(self, problem: Program) -> Affine | None:
         """The distance to the hull, by which it would have to be enlarged."""
         n = len(self.hull.entries)
         if not n:
@@ -209,7 +208,7 @@ class InHull(Demand):
         self._link(problem, beyond)
         return away
 
-    def _farthest(self, problem: Problem) -> FloatArray:
+    def _farthest(self, problem: Program) -> FloatArray:
         """Return how far each coordinate of the answer can lie from any of the hulls."""
         ends = np.array([problem.mip.bounds(x) for x in _coordinates(problem, self.hull)])
         lowest = np.min([h.range[0] for h in self.hulls], axis=0)
@@ -257,7 +256,7 @@ def least_for_levels(statement: Statement, box: Box) -> float:
     return total
 
 
-def _coordinates(problem: Problem, hull: Hull) -> list[Affine]:
+def _coordinates(problem: Program, hull: Hull) -> list[Affine]:
     """Return the coordinates of the answer as expressions, in scaled units."""
     schema, out = problem.query.schema, []
     starts = np.array(schema.starts)
@@ -273,7 +272,7 @@ def _coordinates(problem: Problem, hull: Hull) -> list[Affine]:
     return out
 
 
-def _in_ball(problem: Problem, ball: Ball, n: int) -> list[Affine]:
+def _in_ball(problem: Program, ball: Ball, n: int) -> list[Affine]:
     """Add a vector of the ball to a program, exactly."""
     if ball.norm != "l2" or ball.radius == 0.0:
         return ball.around(problem.mip, n)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +20,12 @@ from ifonly.errors import CriterionError, Relaxation
 from ifonly.models.opening import open_part
 from ifonly.models.read import Model
 from ifonly.program.mip import Affine
+from ifonly.question.abilities import Loosens, Verifies
 from ifonly.question.demand import Demand
+from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.words import number
 from ifonly.warning_filters import few_filters
-
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
 
 __all__ = ["Normal"]
 
@@ -37,7 +35,7 @@ _DUST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Normal(Demand):
+class Normal(Verifies, Loosens, Demand):
     """``mean path length >= the one at a quantile of the rows``.
 
     Attributes
@@ -83,12 +81,12 @@ class Normal(Demand):
         del query
         return self.model.read.form.features()
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Embed the forest and demand the path length."""
         # mean path length >= that of the demanded quantile
         problem.mip.row(self._length(problem), lower=self.path)
 
-    def _length(self, problem: Problem) -> Affine:
+    def _length(self, problem: Program) -> Affine:
         return self.model.read.form.embed(problem.mip, problem.x)[0]
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
@@ -112,7 +110,7 @@ class Normal(Demand):
         below = int(np.searchsorted(self.scores, score + _DUST, side="right")) - 1
         return max(below, 0) / max(len(self.scores) - 1, 1)
 
-    def excess(self, problem: Problem) -> Affine:
+    def excess(self, problem: Program) -> Affine:
         """Return the amount by which the path length falls short."""
         short = problem.mip.column(0.0, max(self.path, 0.0), name="short")
         # mean path length >= that of the demanded quantile - short

@@ -8,7 +8,7 @@ cheapest point of the hull in that box, and the walk goes on over the edge of th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,9 @@ from ifonly.deadline import Deadline
 from ifonly.models.forms.trees import Trees
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
+from ifonly.question.goal import Goal
 from ifonly.question.query import Query
-
-if TYPE_CHECKING:
-    from ifonly.criteria.manifold.in_hull import InHull
-    from ifonly.question.statement import Statement
+from ifonly.question.statement import Statement
 
 __all__ = ["Seeker", "costing_of", "ends_of"]
 
@@ -74,13 +72,36 @@ def ends_of(query: Query, hull: Hull, box: Box) -> tuple[FloatArray, FloatArray]
     return hull.scaled(lower), hull.scaled(upper)
 
 
+class _Hulls(Protocol):
+    """Hulls to search: hulls in the same coordinates, with rows that lie in them."""
+
+    @property
+    def hulls(self) -> tuple[Hull, ...]:
+        """The hulls."""
+        ...
+
+    @property
+    def rows(self) -> FloatArray:
+        """Canonical rows that lie in the hulls."""
+        ...
+
+    @property
+    def useful(self) -> list[int]:
+        """Rows of a single hull that linear programs have used so far."""
+        ...
+
+    def slice(self, statement: Statement, box: Box, deadline: Deadline, lean: FloatArray | None = None) -> Slice:
+        """Return the linear relaxation of the hull within a box."""
+        ...
+
+
 class Seeker:
     """Looks for cheap points of an enlarged hull that have the wanted outcome, within a box that fixes categories."""
 
-    def __init__(self, statement: Statement, demand: InHull, box: Box, deadline: Deadline) -> None:
+    def __init__(self, statement: Statement, demand: _Hulls, box: Box, deadline: Deadline) -> None:
         self.deadline = deadline
         self.statement, self.query, self.box = statement, statement.query, box
-        self.demand, self.hull, self.rows = demand, demand.hull, demand.rows
+        self.demand, self.hull, self.rows = demand, demand.hulls[0], demand.rows
         self.goal = statement.query.goal
         hull = self.hull
         self.lower, self.upper = ends_of(self.query, hull, box)
@@ -185,7 +206,7 @@ class Seeker:
     def _uphill(self) -> FloatArray:
         """Return a direction in which the score rises: a linear fit to the scores of rows, near ones counting most."""
         training, goal = self.query.training, self.goal
-        if goal is None:
+        if not isinstance(goal, Goal):
             return np.zeros(len(self.hull.entries))
         gaps = goal.gaps([Affine.of(k) for k in range(training.sample_scores.shape[1])], 0.0)
         if not gaps:

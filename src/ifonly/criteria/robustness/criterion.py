@@ -18,9 +18,9 @@ from ifonly.models.opening import open_model
 from ifonly.models.read import Model
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
-from ifonly.question.criterion import Criterion
+from ifonly.question.criterion import Criterion, Remarks
 from ifonly.question.demand import Demand
-from ifonly.question.goal import Goal
+from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
 from ifonly.question.query import Query
 from ifonly.question.training import Training
 from ifonly.question.words import number
@@ -35,7 +35,7 @@ _ROUNDINGS = 64.0
 
 
 @dataclass(frozen=True)
-class Robustness(Criterion):
+class Robustness(Remarks, Criterion):
     r"""Do not stand on the edge.
 
     With ``radius``, the outcome stays what is wanted anywhere in the ball around the answer ``x``
@@ -155,7 +155,7 @@ class Robustness(Criterion):
     def _goals(self, query: Query) -> list[Goal]:
         """Return the goal of each model, the explained one first."""
         goal = query.goal
-        assert goal is not None
+        assert isinstance(goal, Goal)
         training, kept = query.training, tuple(self.models)
         others = training.memo.get("models", tuple(map(id, kept)), lambda: _opened(training, kept), keep=kept)
         return [goal, *(resolve(_target(goal), model) for model in others)]
@@ -207,7 +207,11 @@ def _ties_hold(goal: Goal) -> bool:
 
 
 def _target(goal: Goal) -> Target:
-    if goal.kind == "interval":
+    """Return the target that a goal was made of."""
+    if isinstance(goal, IntervalGoal):
         low, high = (None if np.isinf(end) else end for end in (goal.low, goal.high))
         return Target(at_least=low, at_most=high)
-    return Target(goal.label, goal.probability if goal.kind == "probability" else None)
+    if isinstance(goal, ProbabilityGoal):
+        return Target(goal.label, goal.probability)
+    assert isinstance(goal, ClassGoal)
+    return Target(goal.label)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +19,15 @@ from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.program.mip import Affine
 from ifonly.program.shifted import Shifted, moved, moved_cuts
+from ifonly.question.abilities import Loosens, Refines, Verifies, dropped
 from ifonly.question.demand import Demand
 from ifonly.question.feasible import feasible
 from ifonly.question.goal import Goal
+from ifonly.question.guidance import Proposes
+from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.statement import Statement
 from ifonly.question.words import number
-
-if TYPE_CHECKING:
-    from ifonly.question.problem import Problem
-    from ifonly.question.statement import Statement
 
 __all__ = ["Ball", "KeepsLead", "lead", "on_grid"]
 
@@ -42,12 +42,7 @@ _WIDER = 1e-9  # shifts reach this share beyond the ball, so that rounding never
 
 def lead(goal: Goal, scores: FloatArray) -> FloatArray:
     """Return by how much the scores clear the goal, the tightest row of it: the NumPy twin of `Goal.gaps`."""
-    gaps = goal.gaps([Affine.of(k) for k in range(scores.shape[1])], 0.0)
-    if gaps:
-        return np.asarray(np.min([scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0))
-    probabilities = goal.read.probabilities(scores)
-    assert probabilities is not None
-    return np.asarray(np.log(probabilities[:, goal.index] / goal.probability))
+    return goal.lead(scores)
 
 
 def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
@@ -66,7 +61,7 @@ def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class KeepsLead(Demand):
+class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand):
     """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter.
 
     Attributes
@@ -184,7 +179,7 @@ class KeepsLead(Demand):
         del query
         return self.form.features()
 
-    def apply(self, problem: Problem) -> None:
+    def apply(self, problem: Program) -> None:
         """Embed the form once per shift, and demand the lead there; then stay out of the boxes."""
         least = self.margin + max(problem.margin, self.room)
         for shift in self.shifts:
@@ -202,7 +197,7 @@ class KeepsLead(Demand):
             # no-good: some feature leaves the box
             problem.mip.row(self._outside(problem, box), lower=1.0)
 
-    def _outside(self, problem: Problem, box: Box) -> Affine:
+    def _outside(self, problem: Program, box: Box) -> Affine:
         """Return the number of features that leave a box: below it, above it, or by their level."""
         query, x = problem.query, problem.x
         terms = []
@@ -254,7 +249,7 @@ class KeepsLead(Demand):
         return np.array([*cells.nearest(hat), *spread])[:, None]
 
     # -- loosening ----------------------------------------------------------------------------------------------
-    def excess(self, problem: Problem) -> Affine | None:
+    def excess(self, problem: Program) -> Affine | None:
         """Return the amount by which the lead stays behind its margin, for a margin on the answer alone."""
         own = self.goal is problem.query.goal
         gaps = self.goal.gaps(problem.outputs, 0.0) if own and not self.reach.any() else []
@@ -269,7 +264,7 @@ class KeepsLead(Demand):
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
         """Name the margin that is within reach."""
         if self.goal is not query.goal or self.reach.any():
-            return super().loosened(query, u)
+            return dropped(self)
         reached = float(self.leads(u[None, :], self.shifts[0])[0])
         change = f"margin {number(self.margin)} -> {number(reached, 'down')}"
         return Relaxation(self.text, change, self.margin - reached)

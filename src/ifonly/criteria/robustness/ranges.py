@@ -44,7 +44,7 @@ def safe_ranges(
     """Return, per changed numeric feature of an answer, the lowest and highest value that keeps the outcome."""
     query = statement.query
     others = [d.goal for d in statement.demands if isinstance(d, KeepsLead) and d.goal is not query.goal]
-    assert query.goal is not None
+    assert isinstance(query.goal, Goal)
     goals = [query.goal, *others]
     features = [
         j

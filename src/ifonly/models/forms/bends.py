@@ -22,7 +22,6 @@ from typing import Protocol
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.models.read import sigmoid
 from ifonly.program.mip import Affine, Mip
 
 __all__ = [
@@ -36,6 +35,7 @@ __all__ = [
     "Broken",
     "Smooth",
     "chain",
+    "sigmoid",
     "tangent_corners",
 ]
 
@@ -193,6 +193,13 @@ def _farthest(x: FloatArray, y: FloatArray, i: int, k: int) -> tuple[float, int]
     off = np.abs(y[i + 1 : k] - (y[i] + (y[k] - y[i]) * (x[i + 1 : k] - x[i]) / (x[k] - x[i])))
     at = int(np.argmax(off))
     return float(off[at]), i + 1 + at
+
+
+def sigmoid(s: FloatArray) -> FloatArray:
+    """Return ``1 / (1 + exp(-s))``, as scikit-learn computes it."""
+    from scipy.special import expit  # noqa: PLC0415 - slow to import
+
+    return np.asarray(expit(s))
 
 
 def _sigmoid_slope(s: FloatArray) -> FloatArray:

@@ -22,8 +22,8 @@ from ifonly.models.forms.propagate import Block, Bounds, Budget, preactivations
 from ifonly.models.forms.trees import Addition, Nodes, Trees
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.program.variables import Variables
 
 __all__ = [
     "Combination",
@@ -71,7 +71,7 @@ class Stack:
         """Return the features that some part looks at."""
         return frozenset().union(*(p.features() for p in self.parts))
 
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Embed each part."""
         return [score for p in self.parts for score in p.embed(mip, x)]
 
@@ -112,7 +112,7 @@ class Combination(Around):
         """Return the scores of canonical rows."""
         return np.asarray(self.inner(U) @ self.weights.T + self.constant)
 
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Return affine expressions of the inner scores; no further row."""
         return _mapped(self.inner.embed(mip, x), self.weights, self.constant)
 
@@ -169,7 +169,7 @@ class Mean:
         share = self.weights / self.weights.sum()
         return np.hstack([w * np.eye(self.n_outputs) for w in share])
 
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Return affine expressions of the parts' scores; no further row."""
         return _mapped(self.inner.embed(mip, x), self._map(), np.zeros(self.n_outputs))
 

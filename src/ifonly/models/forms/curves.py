@@ -14,8 +14,8 @@ from ifonly.models.forms.bends import EXP, SOFTPLUS, Bend, chain
 from ifonly.models.forms.compose import combine, for_budget, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.program.box import Box
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.program.variables import Variables
 
 __all__ = ["Curve", "Softmax"]
 
@@ -62,7 +62,7 @@ class Curve(Around):
         s = self.inner(U)
         return np.column_stack([bend(s[:, k]) for k, bend in enumerate(self.bends)])
 
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Add one chain per score, over what the box lets the inner score be."""
         scores = self.inner.embed(mip, x)
         lower, upper = score_bounds(self.inner, x.box, self.budget)
@@ -122,7 +122,7 @@ class Softmax(Around):
         eye = np.eye(n)
         return combine(self.inner, (eye[:, None, :] - eye[None, :, :]).reshape(n * n, n))
 
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Add the curves, each over what the box lets its argument be."""
         s = self.inner.embed(mip, x)
         n = len(s)

@@ -11,8 +11,8 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
 from ifonly.models.forms.propagate import reach
 from ifonly.program.box import Box
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.program.variables import Variables
 
 __all__ = ["Linear"]
 
@@ -55,7 +55,7 @@ class Linear:
         """Return the largest sum of absolute terms that each score is made of in a box."""
         return np.asarray(np.abs(self.weights) @ reach(box) + np.abs(self.intercept))
 
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:  # noqa: ARG002 - the form protocol
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:  # noqa: ARG002 - the form protocol
         """Return the scores as expressions of the variables."""
         return [x.affine(w, float(b)) for w, b in zip(self.weights, self.intercept, strict=True)]
 

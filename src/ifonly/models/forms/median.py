@@ -11,8 +11,8 @@ from ifonly.models.forms.around import Around
 from ifonly.models.forms.compose import for_budget, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.program.box import Box
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.program.variables import Variables
 
 __all__ = ["Median"]
 
@@ -65,7 +65,7 @@ class Median(Around):
         rows = np.arange(len(scores))
         return np.asarray(scores[rows, order[rows, middle]][:, None])
 
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Add the median as a column, and for each score that may lie on either side of it, two 0/1 columns."""
         scores = self.inner.embed(mip, x)
         known = np.array([mip.bounds(score) for score in scores])

@@ -20,8 +20,8 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
 from ifonly.models.forms.propagate import Block, Bounds, Budget, preactivations, reach
 from ifonly.program.box import Box
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.program.variables import Variables
 
 __all__ = ["Block", "Bounds", "Budget", "Extent", "Graph", "Network", "Signal"]
 
@@ -193,7 +193,7 @@ class Network:
         last = Block(self.weights, self.constant, np.ones(self.n_outputs))
         return preactivations((*self.blocks, last), box, budget, self.bounds)[-1]
 
-    def tightened(self, mip: Mip, x: Variables, extent: Extent) -> Network:
+    def tightened(self, mip: Mip, x: Inputs, extent: Extent) -> Network:
         """Return the network with bounds from `extent`, asked about each undecided unit in turn (optimisation-based).
 
         Parameters
@@ -217,7 +217,7 @@ class Network:
         return self.with_bounds(found)
 
     # -- the program --------------------------------------------------------------------------------------------
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Add the undecided units to the program and return the scores as expressions."""
         writer = _Writer(mip, x, self._influence(), self._noise(x.box))
         for block, (lower, upper) in zip(self.blocks, self.preactivations(x.box), strict=True):
@@ -258,7 +258,7 @@ class _Sums:
 class _Writer:
     """Writes blocks into a program, and keeps every entry of ``h`` as a row over ``u`` and the new columns."""
 
-    def __init__(self, mip: Mip, x: Variables, influence: FloatArray, noise: float) -> None:
+    def __init__(self, mip: Mip, x: Inputs, influence: FloatArray, noise: float) -> None:
         self.mip, self.x = mip, x
         self._influence, self._noise = influence, noise
         width = x.schema.width

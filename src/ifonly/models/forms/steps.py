@@ -28,6 +28,7 @@ from ifonly.models.forms.trees import Trees
 from ifonly.models.read import Read
 from ifonly.models.reading.source import Column, Source
 from ifonly.program.box import Box
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.program.variables import Variables
 
@@ -150,8 +151,9 @@ class Lift:
 class _Longer(Variables):
     """The variables of the longer vector: the raw value of a literal's feature is the literal."""
 
-    def __init__(self, x: Variables, lift: Lift) -> None:
-        super().__init__(x.mip, lift.box(x.box), lift.rows(x.factual[None, :])[0], {}, ())
+    def __init__(self, mip: Mip, x: Inputs, lift: Lift) -> None:
+        box = lift.box(x.box)
+        super().__init__(mip, box, np.full(box.schema.width, np.nan), {}, ())  # a form asks for no factual
         self._short, self._lift = x, lift
 
     def raw(self, j: int) -> Affine:
@@ -198,9 +200,9 @@ class Stepped:
         entries = [j for j in self.inner.features() if j < n + len(self.lift.cut)]
         return frozenset(j if j < n else int(self.lift.feature[j - n]) for j in entries)
 
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Embed the inner form over raw values, levels and literals."""
-        return self.inner.embed(mip, _Longer(x, self.lift))
+        return self.inner.embed(mip, _Longer(mip, x, self.lift))
 
     def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
         """Return bounds of the scores over a box, and within a budget."""

@@ -72,8 +72,8 @@ from ifonly.models.forms.nodes import Addition, Nodes
 from ifonly.models.forms.units import add_exactly, common_unit
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.program.variables import Variables
 
 __all__ = ["Addition", "Nodes", "Trees"]
 
@@ -317,7 +317,7 @@ class Trees(Lean):
         return out
 
     # -- the optimiser's side -----------------------------------------------------------------------------------
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Add the leaves that the box leaves open, and their rows."""
         leaves = self.leaves
         low, high, alive = self._place(x)
@@ -337,7 +337,7 @@ class Trees(Lean):
         values = self.nodes.value[node]
         return [Affine(y, np.ascontiguousarray(values[:, k]), float(constant[k])) for k in range(self.n_outputs)]
 
-    def _place(self, x: Variables) -> tuple[Positions, Positions, BoolArray]:
+    def _place(self, x: Inputs) -> tuple[Positions, Positions, BoolArray]:
         """Return the cells each leaf spans per feature, ``low..high`` inclusive, and which leaves are reachable."""
         leaves = self.leaves
         alive = np.ones(len(leaves.node), dtype=np.bool_)
@@ -358,9 +358,7 @@ class Trees(Lean):
             alive &= low[:, j] <= high[:, j]
         return low, high, alive
 
-    def _numeric_rows(
-        self, mip: Mip, x: Variables, y: IntArray, tree: IntArray, low: Positions, high: Positions
-    ) -> None:
+    def _numeric_rows(self, mip: Mip, x: Inputs, y: IntArray, tree: IntArray, low: Positions, high: Positions) -> None:
         for j in sorted(self.features()):
             if x.box.missing[j] or not isinstance(self.schema.features[j], Numeric):
                 continue
@@ -379,7 +377,7 @@ class Trees(Lean):
                 row, column, key, n = cumulative(tree[bounded], low[bounded, j], y[bounded], ascending=False)
                 add_rows(mip, row, column, np.arange(n), b[key - 1], 1.0, 1.0, n)
 
-    def _level_rows(self, mip: Mip, x: Variables, y: IntArray, tree: IntArray, levels: BoolArray) -> None:
+    def _level_rows(self, mip: Mip, x: Inputs, y: IntArray, tree: IntArray, levels: BoolArray) -> None:
         for j in sorted(self.features()):
             if isinstance(self.schema.features[j], Numeric) or x.box.is_fixed(j):
                 continue

@@ -14,8 +14,8 @@ from ifonly.models.forms.compose import combine, for_budget, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.models.read import Read
 from ifonly.program.box import Box
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.program.variables import Variables
 
 __all__ = ["Votes"]
 
@@ -70,10 +70,7 @@ class Votes:
 
     def _gaps(self) -> Form:
         """Return the form of ``s_k - s_m`` for all pairs ``k < m``, in the order of `_pairs`."""
-        if self.read.rule == "sign":
-            return combine(self.read.form, np.array([[-1.0]]), np.array([self.read.threshold]))
-        eye = np.eye(self.n_outputs)
-        return combine(self.read.form, np.array([eye[k] - eye[m] for k, m in self._pairs()]))
+        return combine(self.read.form, *self.read.decision.pairs(self.n_outputs))
 
     @cached_property
     def _resolution(self) -> float:
@@ -86,10 +83,7 @@ class Votes:
         n = self.n_outputs
         return [(k, m) for k in range(n) for m in range(k + 1, n)]
 
-    def _first_wins(self) -> bool:
-        return self.read.rule == "argmax" or self.read.strict
-
-    def embed(self, mip: Mip, x: Variables) -> list[Affine]:
+    def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Add one 0/1 column per class that the box leaves open, and a row per pair."""
         gaps = self._gaps().embed(mip, x)
         low, high = score_bounds(self._gaps(), x.box, self.budget)
@@ -108,7 +102,7 @@ class Votes:
             size = max(b - a, 1e-9)
             away = _DISTANCES[self.level] * size
             room = away, max(away, 0.5 * self._resolution)
-            mine, other = room if self._first_wins() else room[::-1]
+            mine, other = room if self.read.decision.first_wins else room[::-1]
             # s_k - s_m >= mine where k has the vote (else its lower bound a)
             mip.row(gap - votes[k] * (mine - a), lower=a)
             # s_k - s_m <= -other where m has the vote (else its upper bound b)

@@ -13,6 +13,7 @@ from ifonly.data.schema import Integer
 from ifonly.errors import UnsupportedModel, did_you_mean
 from ifonly.models.forms.network import Graph, Signal
 from ifonly.models.forms.steps import Lift
+from ifonly.models.links import NoLink
 from ifonly.models.read import Read
 from ifonly.models.readers.onnx_trees import Ensemble, Input, read_ensemble
 from ifonly.models.reading.graphs import Linked, agrees, as_classifier, as_regressor, clip, combine, joined, received
@@ -44,7 +45,7 @@ def read_onnx_classifier(adapter: Any, source: Source) -> Read:
     else:
         read = walk.filling(as_classifier(adapter, walk.scores(value), walk.network, source))
     if not hasattr(adapter, "predict_proba"):
-        read = replace(read, link="none")
+        read = replace(read, link=NoLink())
     return agrees(read, adapter, source)
 
 

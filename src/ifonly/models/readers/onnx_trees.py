@@ -14,13 +14,14 @@ from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
 from ifonly.models.forms.network import Graph, Signal
 from ifonly.models.forms.trees import Trees
-from ifonly.models.read import Link, Read
+from ifonly.models.links import LinkName
+from ifonly.models.read import Read
 from ifonly.models.reading.assemble import RawTree, assemble, float32_at_most
 from ifonly.models.reading.source import Column, Source
 
 __all__ = ["Ensemble", "Input", "read_ensemble"]
 
-_POST: dict[str, Link] = {"NONE": "identity", "LOGISTIC": "sigmoid", "SOFTMAX": "softmax"}
+_POST: dict[str, LinkName] = {"NONE": "identity", "LOGISTIC": "sigmoid", "SOFTMAX": "softmax"}
 _TURNED = {"BRANCH_GT": "BRANCH_LEQ", "BRANCH_GTE": "BRANCH_LT"}
 
 
@@ -41,7 +42,7 @@ class Ensemble:
     """The trees of one node, how they become a decision, and the features whose gaps are filled in before them."""
 
     form: Trees
-    link: Link
+    link: LinkName
     threshold: float
     filled: frozenset[int]
 

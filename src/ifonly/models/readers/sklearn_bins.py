@@ -11,6 +11,7 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
+from ifonly.models.reading.pullback import pull_back
 from ifonly.models.reading.source import Column, Source
 from ifonly.models.reading.transforms import transforms
 
@@ -61,7 +62,7 @@ def _indicators(codes: Source, n: int) -> list[Column]:
     if not column.features or not isinstance(codes.schema.features[min(column.features)], Numeric):
         return [_table(codes, column, k) for k in range(n)]
     (j,) = column.features
-    below = codes.splits(0, np.arange(n - 1, dtype=np.float64) + 0.5, np.less_equal)
+    below = pull_back(codes, 0, np.arange(n - 1, dtype=np.float64) + 0.5, np.less_equal)
     out = []
     for k in range(n):
         constant, steps = 0.0, dict[tuple[int, float], float]()

@@ -15,7 +15,8 @@ from ifonly.models.form import Form
 from ifonly.models.forms.complete import complete
 from ifonly.models.forms.compose import combine, mean, stack
 from ifonly.models.forms.linear import Linear
-from ifonly.models.read import Link, Read
+from ifonly.models.links import LinkName, Sigmoid
+from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.reading.outcomes import least, missing_for_all, one_score, probabilities, values, votes
 from ifonly.models.reading.source import Column, Source
@@ -196,8 +197,8 @@ def read_one_vs_rest(estimator: Any, source: Source) -> Read:
     columns = [
         response(member, read, method, source) for member, read in zip(estimator.estimators_, members, strict=True)
     ]
-    likely = all(read.link == "sigmoid" and read.link_forward is None for read in members)
-    link: Link = "normalised" if likely and hasattr(estimator, "predict_proba") else "none"
+    likely = all(isinstance(read.link, Sigmoid) for read in members)
+    link: LinkName = "normalised" if likely and hasattr(estimator, "predict_proba") else "none"
     return Read(
         stack(columns),
         classes,

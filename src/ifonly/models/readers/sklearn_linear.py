@@ -9,10 +9,12 @@ import numpy as np
 from ifonly.errors import UnsupportedModel
 from ifonly.models.forms.bends import EXP
 from ifonly.models.forms.steps import linear_form
-from ifonly.models.read import Link, Read
+from ifonly.models.links import LinkName
+from ifonly.models.read import Read
 from ifonly.models.reading.outcomes import Bent
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import reads
+from ifonly.models.rules import RuleName
 
 __all__ = ["labels_of", "linear_classifier"]
 
@@ -22,12 +24,12 @@ def labels_of(estimator: Any) -> tuple[Any, ...]:
     return tuple(c.item() if isinstance(c, np.generic) else c for c in estimator.classes_)
 
 
-def linear_classifier(estimator: Any, source: Source, link: Link) -> Read:
+def linear_classifier(estimator: Any, source: Source, link: LinkName) -> Read:
     """Return the decision function of a linear classifier: one score for two classes, else one per class."""
     form = linear_form(source, estimator.coef_, estimator.intercept_, type(estimator).__name__)
-    rule = "sign" if len(estimator.classes_) == 2 else "argmax"
+    rule: RuleName = "sign" if len(estimator.classes_) == 2 else "argmax"
     missing = source.may_miss(False)
-    return Read(form, labels_of(estimator), rule, link, accepts_missing=missing)  # type: ignore[arg-type]
+    return Read(form, labels_of(estimator), rule, link, accepts_missing=missing)
 
 
 @reads("sklearn", "LogisticRegression", "LogisticRegressionCV")
@@ -48,7 +50,7 @@ def read_margin_classifier(estimator: Any, source: Source) -> Read:
 @reads("sklearn", "SGDClassifier")
 def read_sgd(estimator: Any, source: Source) -> Read:
     """One score per class; probabilities by the loss it was fitted with."""
-    links: dict[str, Link] = {"log_loss": "sigmoid", "modified_huber": "clip"}
+    links: dict[str, LinkName] = {"log_loss": "sigmoid", "modified_huber": "clip"}
     link = links.get(estimator.loss, "none")
     if len(estimator.classes_) > 2 and link != "none":
         link = "normalised" if link == "sigmoid" else "none"

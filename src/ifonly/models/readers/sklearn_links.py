@@ -14,11 +14,12 @@ from ifonly.models.form import Form
 from ifonly.models.forms.bends import EXP, EXPM1, SIGMOID, SQUARE, Bend, Broken
 from ifonly.models.forms.compose import combine, mean
 from ifonly.models.forms.curves import Curve, Softmax
+from ifonly.models.links import ValueLink, shares
 from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_compose import response
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.reading.links import Back
-from ifonly.models.reading.outcomes import Bent, Function, least, missing_for_all, shares
+from ifonly.models.reading.outcomes import Bent, Function, least, missing_for_all
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import read_estimator, reads
 
@@ -157,7 +158,7 @@ def read_transformed_target(estimator: Any, source: Source) -> Read:
     """The inner prediction, taken back through the target's transformer."""
     read = read_estimator(estimator.regressor_, source)
     transformer, kind = estimator.transformer_, type(estimator.transformer_).__name__
-    if read.link_forward is not None:
+    if isinstance(read.link, ValueLink):
         raise UnsupportedModel(
             f"{source.where}TransformedTargetRegressor over {type(estimator.regressor_).__name__}, which bends its "
             "output already. Transform the target in one place only."
@@ -190,8 +191,4 @@ def read_transformed_target(estimator: Any, source: Source) -> Read:
 def _linked(read: Read, back: Function, bend: Bend | None, source: Source) -> Read:
     """Return the reading whose prediction is an increasing function of the score."""
     start = float(read.form(source.base[None, :])[0, 0])
-    return replace(
-        read,
-        link_forward=Bent(back, classes=False, bend=bend),
-        link_inverse=partial(least, back, start=start),
-    )
+    return replace(read, link=ValueLink(Bent(back, classes=False, bend=bend), partial(least, back, start=start)))

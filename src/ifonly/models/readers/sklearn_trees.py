@@ -10,7 +10,8 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.errors import UnsupportedModel
 from ifonly.models.forms.trees import Trees
-from ifonly.models.read import Link, Read
+from ifonly.models.links import LinkName
+from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.reading.assemble import RawTree, assemble
 from ifonly.models.reading.source import Source
@@ -104,7 +105,7 @@ def read_boosting_classifier(estimator: Any, source: Source) -> Read:
     form, classes, missing = _boosted(estimator, source), labels_of(estimator), source.may_miss(False)
     if form.n_outputs > 1:
         return Read(form, classes, "argmax", "softmax", piecewise_constant=True, accepts_missing=missing)
-    link: Link = "sigmoid"
+    link: LinkName = "sigmoid"
     # Unlike every other booster, this one gives a score of exactly 0 to the second class.
     read = Read(form, classes, "sign", link, strict=False, piecewise_constant=True, accepts_missing=missing)
     if estimator.loss != "exponential":

@@ -12,7 +12,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
 from ifonly.models.forms.trees import Addition, Nodes, Trees
-from ifonly.models.reading.pullback import Below, Split
+from ifonly.models.reading.pullback import Below, Split, pull_back
 from ifonly.models.reading.source import Source
 
 __all__ = ["Below", "RawTree", "assemble", "float32_at_most", "float32_below", "float64_at_most"]
@@ -197,7 +197,7 @@ class _Table:
         for c in np.unique(column[ordinary]):
             nodes = np.flatnonzero(ordinary & (column == c))
             distinct, which = np.unique(threshold[nodes], return_inverse=True)
-            splits = self.source.splits(int(c), distinct, below)
+            splits = pull_back(self.source, int(c), distinct, below)
             self.feature[nodes] = np.array([s.feature for s in splits])[which]
             self.cut[nodes] = np.array([_cut(s) for s in splits])[which]
             self.swap[nodes] = np.array([s.swap for s in splits])[which]

@@ -10,18 +10,18 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.errors import UnsupportedModel
 from ifonly.models.form import Form
-from ifonly.models.forms.bends import EXP, EXPM1, LOG_SIGMOID, SIGMOID, SQUARE, Bend, Broken
+from ifonly.models.forms.bends import Bend
 from ifonly.models.forms.compose import combine
-from ifonly.models.forms.curves import Curve, Softmax
 from ifonly.models.forms.votes import Votes
+from ifonly.models.links import Identity
 from ifonly.models.read import Read
+from ifonly.models.rules import Sign
 from ifonly.warning_filters import silenced
 
-__all__ = ["Bent", "Function", "least", "missing_for_all", "one_score", "probabilities", "shares", "values", "votes"]
+__all__ = ["Bent", "Function", "least", "missing_for_all", "one_score", "probabilities", "values", "votes"]
 
 Function = Callable[[FloatArray], FloatArray]
 
-_CLIPPED = Broken(np.array([-1.0, 1.0]), np.array([0.0, 1.0]))
 _FAR = 1e18
 
 
@@ -106,56 +106,13 @@ class Bent:
 # -- what a read model says ------------------------------------------------------------------------------------------
 def probabilities(read: Read, who: str) -> Form:
     """Return the form of a classifier's probabilities, one score per class."""
-    if read.rule == "argmax":
-        if read.link == "identity":
-            return read.form
-        if read.link == "softmax" and read.link_forward is None:
-            return Softmax(read.form)
-        if read.link == "normalised" and read.link_forward is None:
-            return shares(read.form)
-        curve = read.form if read.link == "shares" and isinstance(read.form, Curve) else None
-        if curve is not None and all(bend is SIGMOID for bend in curve.bends):
-            return shares(curve.inner)
-    elif read.rule == "sign":
-        p = _second(read)
-        if p is not None:
-            return combine(p, np.array([[-1.0], [1.0]]), np.array([1.0, 0.0]))
-    why = {
-        "none": "it has none",
-        "shares": "they are divided by their sum",
-    }.get(read.link, "their link is not a curve that is known")
+    form = read.link.form(read.form)
+    if form is not None:
+        return form
     raise UnsupportedModel(
-        f"{who} enters by its class probabilities, and {why}, which cannot be added up exactly. Members whose "
-        "probabilities can: LogisticRegression, forests, gradient boosting, or CalibratedClassifierCV of two classes."
+        f"{who} enters by its class probabilities, and {read.link.why_no_form}, which cannot be added up exactly. Members "
+        "whose probabilities can: LogisticRegression, forests, gradient boosting, or CalibratedClassifierCV of two classes."
     )
-
-
-def shares(form: Form) -> Form:
-    """Return sigmoids divided by their sum, which is the softmax of their logarithms."""
-    return Softmax(Curve(form, (LOG_SIGMOID,) * form.n_outputs))
-
-
-def _second(read: Read) -> Form | None:
-    """Return the form of the second class's probability of a model with one score."""
-    if read.link_forward is not None:
-        bend = getattr(read.link_forward, "bend", None)
-        if bend is not None:
-            return Curve(read.form, (bend,))
-        slope = _sigmoid_slope(read.link_forward)
-        return None if slope is None else Curve(combine(read.form, np.array([[slope]])), (SIGMOID,))
-    if read.link == "identity":
-        return read.form
-    if read.link in ("sigmoid", "clip"):
-        return Curve(read.form, (SIGMOID if read.link == "sigmoid" else _CLIPPED,))
-    return None
-
-
-def _sigmoid_slope(link: Function) -> float | None:
-    """Return ``a`` when a link is ``1 / (1 + exp(-a s))``, judged by its values."""
-    s = np.linspace(-3.0, 3.0, 25)
-    p = link(s[:, None])[:, 1]
-    a = float(np.log(p[-1]) - np.log1p(-p[-1])) / s[-1] if 0.0 < p[-1] < 1.0 else np.nan
-    return a if np.allclose(p, SIGMOID(a * s), rtol=1e-12, atol=1e-14) else None
 
 
 def votes(read: Read) -> Form:
@@ -170,9 +127,9 @@ def missing_for_all(members: Iterable[Read]) -> frozenset[int]:
 
 def one_score(read: Read, who: str) -> Read:
     """Return a two-class model as one score with a threshold; probabilities of both classes become the second's."""
-    if read.rule == "sign":
+    if isinstance(read.rule, Sign):
         return read
-    if len(read.classes) != 2 or read.link != "identity":
+    if len(read.classes) != 2 or not isinstance(read.link, Identity):
         raise UnsupportedModel(
             f"{who} has {len(read.classes)} scores, where one is needed. Use a model of two classes with one decision "
             "score or with exact probabilities."
@@ -181,17 +138,12 @@ def one_score(read: Read, who: str) -> Read:
     return Read(form, read.classes, "sign", "identity", 0.5, True, read.piecewise_constant, read.accepts_missing)
 
 
-_BENDS: dict[object, Bend] = {np.exp: EXP, np.expm1: EXPM1, np.square: SQUARE}
-
-
 def values(read: Read, who: str) -> Form:
     """Return the form of a regression model's predictions."""
-    if read.link_forward is None:
-        return read.form
-    bend = _BENDS.get(read.link_forward) or getattr(read.link_forward, "bend", None)
-    if bend is None:
+    form = read.link.value_form(read.form)
+    if form is None:
         raise UnsupportedModel(
             f"{who} bends its score by a function of unknown curvature, so its prediction cannot be added to others. "
             "It can be read alone; in a sum, transform its target by log or log1p."
         )
-    return Curve(read.form, (bend,))
+    return form

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +11,8 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
+from ifonly.models.reading.source import Column, Source
 from ifonly.warning_filters import silenced
-
-if TYPE_CHECKING:
-    from ifonly.models.reading.source import Column, Source
 
 __all__ = ["Below", "Split", "pull_back"]
 

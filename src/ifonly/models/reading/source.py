@@ -19,10 +19,9 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import UnsupportedModel
 from ifonly.memo import cached_property
 from ifonly.models.forms.polynomials import Polynomials
-from ifonly.models.reading.pullback import Below, Split, pull_back
 from ifonly.warning_filters import silenced
 
-__all__ = ["Column", "Source", "Split", "representatives"]
+__all__ = ["Column", "Source", "representatives"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,10 +272,6 @@ class Source:
             return None
         cuts = np.array(sorted(cut for _, cut in c.steps), dtype=np.float64)
         return j, cuts, self.values(self.vary(j, representatives(feature, cuts)), column)
-
-    def splits(self, column: int, thresholds: FloatArray, below: Below) -> list[Split]:
-        """Return the raw split of each ``below(z_column, threshold)``, exact to the last float."""
-        return pull_back(self, column, thresholds, below)
 
 
 def representatives(feature: Numeric, cuts: FloatArray) -> FloatArray:

@@ -18,6 +18,7 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
+from ifonly.models.reading.pullback import pull_back
 from ifonly.models.reading.source import Column, Source, representatives
 
 __all__ = ["Jumps", "as_floats", "step_column", "table_columns"]
@@ -48,7 +49,7 @@ class Jumps:
             thresholds = np.unique(np.asarray(places, dtype=np.float64))
             thresholds = thresholds[np.isfinite(thresholds)]
             if thresholds.size:
-                found += [s.cut for s in source.splits(column, thresholds, below) if s.constant is None]
+                found += [s.cut for s in pull_back(source, column, thresholds, below) if s.constant is None]
         return np.unique(np.asarray(found, dtype=np.float64))
 
 

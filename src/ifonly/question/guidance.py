@@ -1,0 +1,69 @@
+"""Abilities of demands that guide a search, given the whole statement: to propose points, to branch, to bound costs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ifonly.arrays import FloatArray
+from ifonly.deadline import Deadline
+from ifonly.program.box import Box
+from ifonly.question.abilities import Ability
+from ifonly.question.demand import Demand
+from ifonly.question.statement import Statement
+
+__all__ = ["Branch", "Branches", "Proposes", "Squeezes"]
+
+
+class Proposes(Demand, Ability):
+    """A demand that knows how to meet itself cheaply."""
+
+    @abstractmethod
+    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
+        """Return points worth trying as incumbents.
+
+        None have to be returned, and none should be once the deadline has passed.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """One of several alternatives of a demand: no point of it costs less than `bound`.
+
+    Attributes
+    ----------
+    bound
+        A lower bound on the objective within this alternative.
+    box
+        The part of the box it lives in.
+    demand
+        What replaces the demand there.
+    """
+
+    bound: float
+    box: Box
+    demand: Demand
+
+
+class Branches(Demand, Ability):
+    """A demand that is a union of alternatives, each a smaller question."""
+
+    @abstractmethod
+    def branches(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[Branch] | None:
+        """Split the question into alternatives, cheapest bound first, or return None when it is one piece.
+
+        Once the deadline has passed, bounds may be looser, but no alternative may be left out.
+        """
+
+
+class Squeezes(Demand, Ability):
+    """A demand that bounds the objective by itself, and with it the box."""
+
+    @abstractmethod
+    def lower_bound(self, statement: Statement, box: Box, deadline: Deadline) -> float:
+        """Return a bound on the objective in a box that this demand alone implies; minus infinity if it cannot tell."""
+
+    @abstractmethod
+    def squeeze(self, statement: Statement, box: Box, budget: float, deadline: Deadline) -> Box:
+        """Return the part of a box in which this demand can be met for at most `budget`; it may be empty."""
