@@ -36,7 +36,6 @@ from ifonly.question.statement import Statement
 from ifonly.question.training import Training
 from ifonly.result.values import Explanation, Explanations
 from ifonly.search.answering import Question
-from ifonly.search.several import answers as several_answers
 from ifonly.solvers.registry import find_solver
 from ifonly.tolerances import OPTIMALITY
 
@@ -151,7 +150,7 @@ class Explainer:
         began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
         asked = self._ask(row, want, criteria)
         asked.refuse_what_is_there()
-        several = several_answers(replace(asked, deadline=deadline, gap=gap, on_event=on_event), n)
+        several = replace(asked, deadline=deadline, gap=gap, on_event=on_event).answers(n)
         explanation = asked.explanation(several, time.perf_counter() - began)
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))

@@ -24,6 +24,8 @@ from ifonly.question.feasible import feasible
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.words import number
+from ifonly.question.wrapping import Search, Wraps
+from ifonly.solvers.backend import Backend, Limits
 
 if TYPE_CHECKING:
     from ifonly.question.problem import Problem
@@ -66,7 +68,7 @@ def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Stays(Demand):
+class Stays(Demand, Wraps):
     """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter.
 
     Attributes
@@ -120,6 +122,21 @@ class Stays(Demand):
         """Return the demand for a part of the ball, with nothing found yet."""
         reach = on_grid(self.limits.schema, self.radius * share * self.ranges, self.norm)
         return replace(self, reach=reach, shifts=self.shifts[:1], nogo=(), known=(), radius=self.radius * share)
+
+    # -- around a search ----------------------------------------------------------------------------------------
+    def wrapped(self, search: Search, backend: Backend) -> Search:
+        """Return the search that goes on until no point of the ball around its answer flips; without a ball, the search."""
+        from ifonly.criteria.robustness.adversary import Siege  # noqa: PLC0415 - loaded for robust questions only
+
+        if isinstance(search, Siege) or not self.reach.any():
+            return search
+        return Siege(search, backend)
+
+    def withstands(self, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> bool:
+        """Whether no point of the ball around `u` flips, proven."""
+        from ifonly.criteria.robustness.adversary import attack  # noqa: PLC0415 - loaded for robust questions only
+
+        return not self.reach.any() or attack(self, u, backend, limits, deadline).safe
 
     # -- the ball -----------------------------------------------------------------------------------------------
     def ball(self, u: FloatArray) -> Box:
