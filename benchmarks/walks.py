@@ -40,19 +40,21 @@ class Walk:
         Those functions, as (module, name).
     depth
         The greatest number of them that were under way at once.
+    chain
+        The modules of the longest chain: those that were under way at once, where these were most.
     """
 
     modules: set[str] = field(default_factory=set)
     functions: set[tuple[str, str]] = field(default_factory=set)
     depth: int = 0
+    chain: tuple[str, ...] = ()
 
     @contextmanager
     def traced(self) -> Iterator[None]:
         """Note every call of the block."""
-        under_way = 0
+        stack: list[str] = []
 
         def hook(frame: FrameType, event: str, argument: Any) -> None:
-            nonlocal under_way
             del argument
             if event not in ("call", "return"):
                 return
@@ -62,12 +64,16 @@ class Walk:
             path = Path(frame.f_code.co_filename)
             if not path.is_relative_to(_SOURCE):
                 return
-            under_way += 1 if event == "call" else -1
-            if event == "call":
-                module = path.relative_to(_SOURCE).with_suffix("").as_posix().replace("/", ".")
-                self.modules.add(module)
-                self.functions.add((module, name))
-                self.depth = max(self.depth, under_way)
+            if event == "return":
+                stack.pop()
+                return
+            module = path.relative_to(_SOURCE).with_suffix("").as_posix().replace("/", ".")
+            stack.append(module)
+            self.modules.add(module)
+            self.functions.add((module, name))
+            self.depth = max(self.depth, len(stack))
+            distinct = tuple(dict.fromkeys(stack))
+            self.chain = max(self.chain, distinct, key=len)
 
         sys.setprofile(hook)
         try:
@@ -168,12 +174,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.walks", description=__doc__)
     parser.add_argument("--names", action="store_true", help="also the modules that each walk passes")
     names = parser.parse_args().names
-    print(f"{'question':<20}{'modules':>9}{'functions':>11}{'depth':>7}")
+    print(f"{'question':<20}{'modules':>9}{'functions':>11}{'depth':>7}{'chain':>7}")
     for name in WALKS:
         found = walk(name)
-        print(f"{name:<20}{len(found.modules):>9}{len(found.functions):>11}{found.depth:>7}")
+        print(f"{name:<20}{len(found.modules):>9}{len(found.functions):>11}{found.depth:>7}{len(found.chain):>7}")
         if names:
-            print("    " + ", ".join(sorted(found.modules)))
+            print("    modules: " + ", ".join(sorted(found.modules)))
+            print("    longest chain: " + " -> ".join(found.chain))
 
 
 if __name__ == "__main__":

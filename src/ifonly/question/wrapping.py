@@ -12,7 +12,7 @@ from ifonly.question.found import Found
 from ifonly.question.statement import Statement
 from ifonly.solvers.backend import Backend, Limits
 
-__all__ = ["Ranges", "Search", "Sought", "Wraps", "withstands", "wrapped"]
+__all__ = ["Ranges", "Search", "Sought", "Wraps"]
 
 
 class Sought(NamedTuple):
@@ -49,16 +49,3 @@ class Ranges(ABC):
         self, statement: Statement, u: FloatArray, backend: Backend, deadline: Deadline
     ) -> dict[str, tuple[float, float]]:
         """Return, per changed numeric feature, the lowest and highest value that keeps the outcome."""
-
-
-def wrapped(search: Search, statement: Statement, backend: Backend) -> Search:
-    """Return a search, wrapped by those demands of a statement that ask for it; most statements have none."""
-    for demand in statement.demands:
-        if isinstance(demand, Wraps):
-            search = demand.wrapped(search, backend)
-    return search
-
-
-def withstands(statement: Statement, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> bool:
-    """Whether a point, as it will be returned, is proven to meet every demand that wraps a search."""
-    return all(d.withstands(u, backend, limits, deadline) for d in statement.demands if isinstance(d, Wraps))

@@ -19,7 +19,7 @@ from ifonly.question.found import Ended, Found
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
-from ifonly.question.wrapping import Ranges, Sought, withstands, wrapped
+from ifonly.question.wrapping import Ranges, Search, Sought, Wraps
 from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Status, worst_status
 from ifonly.search.blame import explain_infeasibility
 from ifonly.search.engines import find
@@ -119,7 +119,9 @@ class Question:
         out if the scores around it are all the same, and elsewhere the margin is widened. What was proven before still holds
         for everything that clears the first margin.
         """
-        search = wrapped(self._find, statement, self.backend)
+        search: Search = self._find
+        for demand in statement.demands:
+            search = demand.wrapped(search, self.backend) if isinstance(demand, Wraps) else search
         statement = self._with_first_margin(statement)
         certified, bound = statement, -np.inf
         u: FloatArray | None = None
@@ -247,7 +249,10 @@ class Question:
         """Return a point of the same search as an answer, or None if it is refused."""
         found, statement = replace(answer.found, u=u, pool=()), answer.statement
         best = self._first_verified(found, statement)
-        if best is None or not withstands(statement, best[0], self.backend, self._limits(), self.deadline):
+        if best is None:
+            return None
+        around = [d for d in statement.demands if isinstance(d, Wraps)]
+        if not all(d.withstands(best[0], self.backend, self._limits(), self.deadline) for d in around):
             return None
         return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
 

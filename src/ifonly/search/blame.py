@@ -25,7 +25,7 @@ from ifonly.question.outside import Outside
 from ifonly.question.problem import Problem
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
-from ifonly.question.wrapping import Search, Sought, wrapped
+from ifonly.question.wrapping import Search, Sought, Wraps
 from ifonly.search.affordable import affordable
 from ifonly.search.programs import solve_problem
 from ifonly.solvers.backend import Backend, Limits
@@ -61,9 +61,11 @@ class _Court:
 
     def _confirmed(self, statement: Statement, search: Search) -> Found:
         """Search until the model itself confirms the point; what it refuses is ruled out, for all questions to come."""
-        query = self.statement.query
+        query, around = self.statement.query, search
+        for demand in statement.demands:
+            around = demand.wrapped(around, self.backend) if isinstance(demand, Wraps) else around
         while True:
-            found = wrapped(search, statement, self.backend)(statement, self.limits, self._share()).found
+            found = around(statement, self.limits, self._share()).found
             goal = next((d for d in statement.demands if isinstance(d, Goal)), None)
             if found.u is None or goal is None:
                 return found
