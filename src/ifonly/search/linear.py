@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -112,10 +113,10 @@ class _Row:
 
 def _row(statement: Statement, box: Box, goal: Goal) -> _Row:
     """Return the goal of linear scores as one row."""
-    form, query = statement.form, statement.query
-    assert isinstance(form, LinearScores)
+    query, form = statement.query, statement.form
+    scored = cast("LinearScores", form)
     entries = np.arange(query.schema.width)
-    scores = [Affine(entries, w, float(b)) for w, b in zip(form.weights, form.intercept, strict=True)]
+    scores = [Affine(entries, w, float(b)) for w, b in zip(scored.weights, scored.intercept, strict=True)]
     gaps = goal.gaps(scores, statement.margin, statement.tie)
     slope = np.zeros(query.schema.width)
     np.add.at(slope, gaps[0].columns, gaps[0].values)
