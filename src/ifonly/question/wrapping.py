@@ -1,4 +1,4 @@
-"""Demands that wrap a search, which then goes on until its answer withstands them; and ranges around an answer."""
+"""Demands that wrap a search, which then goes on until its answer withstands them; forms that demands embed; ranges."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from ifonly.arrays import FloatArray
 from ifonly.deadline import Deadline
+from ifonly.models.form import Form
 from ifonly.question.found import Found
+from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.solvers.backend import Backend, Limits
 
-__all__ = ["Ranges", "Search", "Sought", "Wraps"]
+__all__ = ["Embeds", "Ranges", "Search", "Sought", "Wraps"]
 
 
 class Sought(NamedTuple):
@@ -39,6 +41,14 @@ class Wraps(ABC):
     @abstractmethod
     def withstands(self, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> bool:
         """Whether a point, as it will be returned, is proven to meet this demand."""
+
+
+class Embeds(ABC):
+    """A demand whose rows hold whole forms, beside the one of the goal."""
+
+    @abstractmethod
+    def embedded(self, query: Query) -> list[Form]:
+        """Return these forms, one for each time that it is embedded."""
 
 
 class Ranges(ABC):

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ifonly.criteria.robustness.keeps_lead import Stays
 from ifonly.deadline import Deadline
 from ifonly.models.abilities import Ensemble, parts_of
 from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.question.statement import Statement
+from ifonly.question.wrapping import Embeds
 
 __all__ = ["affordable", "expected_entries"]
 
@@ -37,10 +37,9 @@ def expected_entries(statement: Statement, box: Box) -> float:
     """
     total = _entries(statement.form, box)
     for demand in statement.demands:
-        if isinstance(demand, Stays):
-            own = demand.goal is statement.query.goal  # then the first shift, which is none, needs no copy
-            copies = len(demand.shifts) - own
-            total += copies * _entries(demand.form, box) if copies else 0.0
+        copies = demand.embedded(statement.query) if isinstance(demand, Embeds) else []
+        known = {id(form): _entries(form, box) for form in copies}
+        total += sum(known[id(form)] for form in copies)
     return total
 
 

@@ -24,7 +24,7 @@ from ifonly.question.feasible import feasible
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.words import number
-from ifonly.question.wrapping import Search, Wraps
+from ifonly.question.wrapping import Embeds, Search, Wraps
 from ifonly.solvers.backend import Backend, Limits
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Stays(Demand, Wraps):
+class Stays(Demand, Wraps, Embeds):
     """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter.
 
     Attributes
@@ -137,6 +137,10 @@ class Stays(Demand, Wraps):
         from ifonly.criteria.robustness.adversary import attack  # noqa: PLC0415 - loaded for robust questions only
 
         return not self.reach.any() or attack(self, u, backend, limits, deadline).safe
+
+    def embedded(self, query: Query) -> list[Form]:
+        """Return a copy of the form per shift; none for the first, which is no shift, where the goal has embedded it."""
+        return [self.form] * (len(self.shifts) - (self.goal is query.goal))
 
     # -- the ball -----------------------------------------------------------------------------------------------
     def ball(self, u: FloatArray) -> Box:
