@@ -15,7 +15,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -418,13 +417,7 @@ def question(kind: Kind, criteria: list[Any], solver: Any = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FactualViolatesDemand)
         asked = explainer(kind.model, kind.norm, "highs")._ask(factual(kind.model), kind.want, criteria)
-    return asked if solver is None else replace(asked, explainer=_with_backend(asked.explainer, solver))
-
-
-def _with_backend(own: Explainer, backend: Any) -> Explainer:
-    other = copy(own)
-    other.backend = backend
-    return other
+    return asked if solver is None else replace(asked, backend=solver)
 
 
 def test_an_answer_outlives_a_solver_that_fails() -> None:
@@ -467,7 +460,7 @@ def test_a_range_that_there_is_no_time_for_is_the_answers_own_value(name: str) -
     X, score = table()
     u = asked.query.schema.encode(X.iloc[[int(np.argmax(score))]])[0]
     u = np.where(np.isnan(u), asked.query.factual, u)
-    backend = asked.explainer.backend
+    backend = asked.backend
     late = safe_ranges(asked.statement, u, backend, Deadline.after(0.0))
     ample = safe_ranges(asked.statement, u, backend, Deadline.never())
     assert late.keys() == ample.keys()

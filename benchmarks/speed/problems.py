@@ -227,6 +227,29 @@ def network(*widths: int) -> Callable[[], Any]:
     return make
 
 
+def calibrated(*widths: int) -> Callable[[], Any]:
+    """A ReLU network whose probabilities are calibrated by sigmoids, on three folds."""
+
+    def make() -> Any:
+        from sklearn.calibration import CalibratedClassifierCV
+
+        return CalibratedClassifierCV(network(*widths)(), cv=3)
+
+    return make
+
+
+def voting(*widths: int) -> Callable[[], Any]:
+    """The votes of two ReLU networks and a logistic regression."""
+
+    def make() -> Any:
+        from sklearn.ensemble import VotingClassifier
+
+        parts = [(f"network {i}", network(*widths)().set_params(random_state=i)) for i in range(2)]
+        return VotingClassifier([*parts, ("logistic", _logistic())])
+
+    return make
+
+
 def _boosting() -> Any:
     from sklearn.ensemble import GradientBoostingClassifier
 
@@ -262,6 +285,8 @@ _LIST = [
     Problem("german-tree", german, _tree, "tree"),
     Problem("german-mlp-1x50", german, network(50), "network"),
     Problem("german-mlp-2x32", german, network(32, 32), "network"),
+    Problem("german-calibrated-1x10", german, calibrated(10), "network"),
+    Problem("german-voting-1x20", german, voting(20), "network"),
     Problem("breast-logistic", breast_cancer, _logistic, "linear"),
     Problem("breast-tree", breast_cancer, _tree, "tree"),
     Problem("breast-rf-50x5", breast_cancer, forest(50, 5), "forest"),

@@ -39,7 +39,6 @@ from ifonly.result.many import Explanations
 from ifonly.result.origin import Origin
 from ifonly.result.values import Explanation
 from ifonly.search.answering import Question
-from ifonly.search.several import answers as several_answers
 from ifonly.solvers.registry import find_solver
 from ifonly.tolerances import OPTIMALITY
 
@@ -162,7 +161,7 @@ class Explainer:
         demands = [d.text for d in asked.statement.demands]
         origin = Origin(self, asked.wish, _checked(criteria), options, demands)
         try:
-            several = several_answers(replace(asked, deadline=deadline, gap=gap, on_event=on_event), n)
+            several = replace(asked, deadline=deadline, gap=gap, on_event=on_event).answers(n)
         except Infeasible as error:
             error.origin, error.factual, error.schema = origin, asked.frame, asked.query.schema
             raise

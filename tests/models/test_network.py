@@ -11,7 +11,7 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.models.form import Form
 from ifonly.models.forms.network import Budget, Graph, Network
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine, Mip, MipArrays
+from ifonly.program.mip import Affine, Mip
 from ifonly.program.variables import Variables
 from reading import mixed_frame, rows
 
@@ -291,41 +291,6 @@ def spending(x: Variables, budget: Budget) -> Affine:
         numeric = isinstance(feature, Numeric)
         terms.append(x.deviation(j) * budget.rate[x.schema.starts[j]] if numeric else x.changed(j))
     return Affine.total(terms)
-
-
-def by_linear_programs(mip: Mip, expression: Affine) -> tuple[float, float]:
-    a: MipArrays = mip.arrays()
-    cost = np.zeros(a.n_columns)
-    np.add.at(cost, expression.columns, expression.values)
-    ends = []
-    for sign in (1.0, -1.0):
-        found = milp(
-            sign * cost,
-            bounds=Bounds(a.lower, a.upper),
-            constraints=LinearConstraint(a.matrix, a.row_lower, a.row_upper),
-        )
-        ends.append(sign * found.fun + expression.constant)
-    return ends[0] - 1e-6, ends[1] + 1e-6
-
-
-def test_bounds_from_linear_programs_are_tighter_and_sound():
-    network, u = random_network(widths=(8, 8)), ROWS[0]
-    box, budget = Box.of(SCHEMA, u), prices(u, 0.6)
-    start = network.with_bounds(network.preactivations(box, budget))
-    mip = Mip()
-    x = Variables(mip, box, u, {}, {0, 1, 2})
-    mip.row(spending(x, budget), upper=budget.total)
-    tight = start.tightened(mip, x, by_linear_programs)
-    widths = [[(upper - lower).sum() for lower, upper in form.bounds] for form in (start, tight)]
-    assert widths[1][0] == widths[0][0]
-    assert widths[1][1] < 0.95 * widths[0][1]
-    U = inside(box, 20000)
-    U[:, :3] = u[:3] + (U[:, :3] - u[:3]) * 0.1
-    U = U[cost(U, budget) <= budget.total]
-    assert len(U) > 100
-    for s, (lower, upper) in zip(sums(network, U), tight.bounds, strict=True):
-        assert (s >= lower).all()
-        assert (s <= upper).all()
 
 
 def test_the_nearest_other_class_equals_enumeration():

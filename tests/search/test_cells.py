@@ -25,12 +25,13 @@ from ifonly import Actionability, Explainer, Infeasible, Proximity, Sparsity, Ta
 from ifonly.deadline import Deadline
 from ifonly.errors import FactualViolatesDemand
 from ifonly.question.criterion import Criterion
-from ifonly.search.boxes import find
+from ifonly.question.found import Ended
 from ifonly.search.cells import Splitting
+from ifonly.search.engines import find
 from ifonly.search.grids import Grid
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.reduce import Reducer
-from ifonly.solvers.backend import Limits, Status
+from ifonly.solvers.backend import Limits
 from questions import labels, people, pipeline
 
 X = people(400)
@@ -141,7 +142,7 @@ def test_the_solver_finds_nothing_cheaper(name: str, criteria: str) -> None:
             answer = mine.explain(row, want=want, criteria=CRITERIA[criteria])
         except Infeasible:
             statement = solved._ask(row, want, CRITERIA[criteria]).statement
-            assert find(statement, solved.backend, Limits()).status is Status.INFEASIBLE
+            assert find(statement, solved.backend, Limits()).infeasible
             continue
         theirs = solved.explain(row, want=want, criteria=CRITERIA[criteria])
         assert (answer.solver, theirs.solver) == (NONE, "HiGHS")
@@ -179,7 +180,8 @@ def test_a_change_that_is_demanded_of_a_feature_no_tree_looks_at(at_most):
             with pytest.warns(FactualViolatesDemand):
                 asked = explainer._ask(rows.iloc[[i]], want, criteria)
             found.append(find(asked.statement, explainer.backend, Limits()))
-        assert found[0].status is found[1].status
+        assert found[0].ended is found[1].ended is Ended.CLOSED
+        assert (found[0].u is None) == (found[1].u is None)
         if found[0].u is not None:
             assert found[0].solver == NONE
             costs = [float(asked.statement.objective(f.u[None, :])[0]) for f in found]
@@ -199,20 +201,20 @@ def splitting(explainer: Explainer, row: pd.DataFrame) -> tuple[Splitting, Incum
     incumbents = Incumbents(Reducer(statement), statement.box())
     incumbents.quick()
     incumbents.rows()
-    return Splitting(incumbents, lambda: incumbents.best.cost if incumbents.best else np.inf, 30), incumbents
+    return Splitting(incumbents, 30), incumbents
 
 
 def test_a_search_that_gets_nowhere_is_given_up_early():
     explainer, row = confident()
     search, incumbents = splitting(explainer, row)
-    assert not search.run(incumbents.box, Deadline.never())
+    assert search.run(incumbents.box, Deadline.never()) is Ended.GAVE_UP
     assert search.parts <= 1000
 
 
 def test_the_deadline_is_kept():
     explainer, row = confident()
     search, incumbents = splitting(explainer, row)
-    assert not search.run(incumbents.box, Deadline.after(0.0))
+    assert search.run(incumbents.box, Deadline.after(0.0)) is Ended.LIMIT
     assert search.parts <= 16
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifonly.deadline import Deadline
-from ifonly.search.knapsack import UNFINISHED, Answer, Jump, Slide, cheapest_moves
+from ifonly.question.found import Ended
+from ifonly.search.knapsack import Answer, Jump, Slide, cheapest_moves
 
 AMOUNTS = st.floats(0.01, 4.0).map(lambda x: round(x, 3))
 COSTS = st.sampled_from([0.0, 0.1, 0.25, 1.0]) | AMOUNTS
@@ -42,9 +43,10 @@ def test_optimum_equals_enumeration(features: list[tuple[Jump, ...] | Slide], sh
     expected = enumerated(features, need, len(features) if most is None else most)
     found = cheapest_moves(features, need, most)
     if expected == inf:
-        assert found is None or found.cost == pytest.approx(enumerated(features, need - 1e-9, most or 9))  # type: ignore[union-attr]
+        assert found.moves is None or found.cost == pytest.approx(enumerated(features, need - 1e-9, most or 9))
         return
-    assert isinstance(found, Answer)
+    assert found.ended is Ended.CLOSED
+    assert found.moves is not None
     assert found.cost == pytest.approx(expected, abs=2e-6)
     assert found.bound <= expected + 1e-12
     gained = 0.0
@@ -56,7 +58,6 @@ def test_optimum_equals_enumeration(features: list[tuple[Jump, ...] | Slide], sh
 
 def test_a_continuous_slide_goes_exactly_as_far_as_needed() -> None:
     found = cheapest_moves([Slide(2.0, 0.5, 0.0, 10.0, None), Slide(1.0, 0.5, 0.0, 10.0, None)], 5.0)
-    assert isinstance(found, Answer)
     assert found.moves == {0: pytest.approx(2.5)}
     assert found.cost == pytest.approx(1.25)
 
@@ -65,21 +66,20 @@ def test_a_price_is_paid_once() -> None:
     """Two slides at 0.1 each would cost 0.2 more than one that goes further at a higher fee."""
     cheap, dear = Slide(1.0, 0.1, 1.0, 2.0, None), Slide(1.0, 0.3, 0.0, 5.0, None)
     found = cheapest_moves([cheap, cheap, dear], 4.0)
-    assert isinstance(found, Answer)
     assert found.moves == {2: pytest.approx(4.0)}
 
 
 def test_what_is_there_already_costs_nothing() -> None:
     found = cheapest_moves([(Jump(1.0, 1.0),)], -0.5)
-    assert isinstance(found, Answer)
     assert (found.moves, found.cost) == ({}, 0.0)
 
 
 def test_answers_above_the_cutoff_are_none() -> None:
     features = [(Jump(1.0, 1.0),), (Jump(1.0, 2.0),)]
-    assert cheapest_moves(features, 2.0, cutoff=2.9) is None
-    assert isinstance(cheapest_moves(features, 2.0, cutoff=3.1), Answer)
+    assert cheapest_moves(features, 2.0, cutoff=2.9) == Answer(Ended.CLOSED, bound=inf, better=[])
+    assert cheapest_moves(features, 2.0, cutoff=3.1).moves == {0: 0.0, 1: 0.0}
 
 
 def test_out_of_time_is_said() -> None:
-    assert cheapest_moves([(Jump(1.0, 1.0),)], 0.5, deadline=Deadline.after(-1.0)) is UNFINISHED
+    found = cheapest_moves([(Jump(1.0, 1.0),)], 0.5, deadline=Deadline.after(-1.0))
+    assert (found.ended, found.moves, found.bound) == (Ended.LIMIT, None, -inf)

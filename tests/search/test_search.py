@@ -19,12 +19,14 @@ from ifonly.models.forms.scan import Brackets, TreeScan
 from ifonly.models.forms.trees import Trees
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine, MipArrays
-from ifonly.question.found import Found
+from ifonly.question.found import Ended, Found
 from ifonly.question.problem import build
 from ifonly.question.statement import Statement
 from ifonly.search import boxes as engine
-from ifonly.search.boxes import find
+from ifonly.search import incumbents as heuristics
+from ifonly.search.engines import find
 from ifonly.search.incumbents import Incumbents
+from ifonly.search.progress import Progress
 from ifonly.search.reduce import Reducer
 from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.highs import BACKEND as HIGHS
@@ -208,7 +210,8 @@ def test_reduced_search_finds_the_optimum_of_the_whole_program(question: str) ->
     asked = statement(confident(6)[5], QUESTIONS[question], 6)
     whole = solve(build(asked).arrays(), HIGHS, Limits(seconds=120.0))
     found = find(asked, HIGHS, Limits(seconds=60.0))
-    assert whole.status is found.status is Status.OPTIMAL
+    assert whole.status is Status.OPTIMAL
+    assert found.optimal
     assert found.u is not None
     cost = float(asked.objective(found.u[None, :])[0])
     assert cost == pytest.approx(whole.objective, abs=GAP)
@@ -219,7 +222,7 @@ def test_reduced_search_finds_the_optimum_of_the_whole_program(question: str) ->
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> tuple[Statement, float]:
     """A question whose box counts as large: it takes exchanges of pairs, splits and several programs."""
-    monkeypatch.setattr(engine, "_SMALL", 30)
+    monkeypatch.setattr(heuristics, "SMALL", 30)
     monkeypatch.setattr(engine, "_TINY", 10)
     monkeypatch.setattr(engine, "_LARGE", 60)
     return statement(confident()[16]), _optimum()
@@ -287,7 +290,7 @@ def test_more_time_is_never_worse_and_bounds_are_true(
     monkeypatch.setattr(engine, "_TINY", 10**9)  # and all of them go to the backend
     asked, optimum = large
     enough = Tiring(10**6)
-    assert find(asked, enough, Limits(seconds=120.0)).status is Status.OPTIMAL
+    assert find(asked, enough, Limits(seconds=120.0)).optimal
     assert len(enough.solved) >= 2
     costs, bounds = [], []
     for left in sorted({0, 1, 2, len(enough.solved) // 2, len(enough.solved) - 1, len(enough.solved)}):
@@ -297,7 +300,7 @@ def test_more_time_is_never_worse_and_bounds_are_true(
         costs.append(float(asked.objective(found.u[None, :])[0]))
         bounds.append(found.bound)
         assert found.bound <= optimum + 1e-9
-        assert (found.status is Status.OPTIMAL) == (left == len(enough.solved))
+        assert found.optimal == (left == len(enough.solved))
     assert all(after <= before + 1e-12 for before, after in pairwise(costs))
     assert costs[0] >= costs[-1] == pytest.approx(optimum, abs=GAP)
     assert bounds[-1] >= optimum - GAP
@@ -334,12 +337,14 @@ def test_after_an_interruption_bounds_are_true(large: tuple[Statement, float], m
 
 def test_after_an_interruption_boxes_that_nobody_looked_at_leave_no_bound(large: tuple[Statement, float]) -> None:
     asked, _ = large
-    search = engine._Search(asked, asked.box(), HIGHS, Limits(), Deadline.never(), None)
+    progress = Progress(HIGHS)
+    search = engine._Search(asked, asked.box(), progress)
     search.incumbents.rows()
-    search.interrupted, search.open_bound = True, 0.5 * search.value
-    assert search._found().bound == search.open_bound
-    search.stack = [(asked.box(), -np.inf)]
-    assert search._found().bound == -np.inf
+    progress.interrupted = True
+    progress.leave(0.5 * progress.value)
+    assert progress.found().bound == 0.5 * progress.value
+    search._explore = lambda: search.stack.append((asked.box(), -np.inf))  # type: ignore[method-assign]
+    assert search.run().bound == -np.inf
 
 
 def test_ctrl_c_between_two_programs_leaves_no_bound(
@@ -358,7 +363,7 @@ def test_ctrl_c_between_two_programs_leaves_no_bound(
 def test_no_time_at_all_still_gives_a_point_and_a_true_bound(large: tuple[Statement, float]) -> None:
     asked, optimum = large
     found = find(asked, HIGHS, Limits(seconds=0.0))
-    assert found.status is Status.FEASIBLE
+    assert found.ended is Ended.LIMIT
     assert found.u is not None
     assert asked.demands[0].holds(asked.query, found.u[None, :])[0]
     assert 0.0 <= found.bound <= optimum + 1e-9
@@ -366,7 +371,7 @@ def test_no_time_at_all_still_gives_a_point_and_a_true_bound(large: tuple[Statem
 
 def test_a_cutoff_below_the_optimum_is_refuted(large: tuple[Statement, float]) -> None:
     asked, optimum = large
-    assert find(asked, HIGHS, Limits(seconds=60.0, cutoff=0.9 * optimum)).status is Status.INFEASIBLE
+    assert find(asked, HIGHS, Limits(seconds=60.0, cutoff=0.9 * optimum)).infeasible
 
 
 def test_the_same_question_has_the_same_answer(large: tuple[Statement, float]) -> None:

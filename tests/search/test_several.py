@@ -13,9 +13,11 @@ from ifonly import CriterionError, Diversity, Explainer, NotVerified, OutOfTime,
 from ifonly.criteria.actionability.demands import Between
 from ifonly.question.criterion import Criterion
 from ifonly.question.demand import Demand
+from ifonly.question.found import Ended
 from ifonly.question.guidance import Branch
 from ifonly.question.query import Query
-from ifonly.search.several import Answer, NoMore, answers
+from ifonly.search.answering import Answer, NoMore
+from ifonly.search.several import answers
 from worlds import world_of
 
 
@@ -40,7 +42,8 @@ class Stops:
             assert self.ends is not None
             raise self.ends
         answer = self.real.one(statement, first=first)
-        return replace(answer, found=replace(answer.found, interrupted=self.interrupted))
+        ended = Ended.INTERRUPTED if self.interrupted else answer.found.ended
+        return replace(answer, found=replace(answer.found, ended=ended))
 
     def another(self, u: Any, answer: Answer) -> Answer | None:
         return self.real.another(u, answer)

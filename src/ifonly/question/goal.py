@@ -13,9 +13,9 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.deadline import Deadline
 from ifonly.errors import Relaxation
+from ifonly.models.abilities import Ensemble
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import magnitude, refused
-from ifonly.models.forms.trees import Trees
 from ifonly.models.links import between
 from ifonly.models.read import Model, Read
 from ifonly.program.box import Box
@@ -80,7 +80,7 @@ class Goal(Proposes, Demand):
 
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return what is cheapest near the factual, and near points at which a relaxed form was refused."""
-        if isinstance(statement.form, Trees) or np.isnan(statement.query.factual).any():
+        if isinstance(statement.form, Ensemble) or np.isnan(statement.query.factual).any():
             return ()
         starts = (statement.query.factual, *refused(statement.form)[:2])
         return crossings(self, statement, box, starts, deadline)

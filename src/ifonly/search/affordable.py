@@ -10,15 +10,15 @@ solver looks at the clock for the first time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.deadline import Deadline
-from ifonly.models.forms.trees import Trees
+from ifonly.models.abilities import Ensemble, parts_of
+from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.question.statement import Statement
+from ifonly.question.wrapping import Embeds
 
 __all__ = ["affordable", "expected_entries"]
 
@@ -37,14 +37,13 @@ def expected_entries(statement: Statement, box: Box) -> float:
     """
     total = _entries(statement.form, box)
     for demand in statement.demands:
-        if isinstance(demand, KeepsLead):
-            own = demand.goal is statement.query.goal  # then the first shift, which is none, needs no copy
-            copies = len(demand.shifts) - own
-            total += copies * _entries(demand.form, box) if copies else 0.0
+        copies = demand.embedded(statement.query) if isinstance(demand, Embeds) else []
+        known = {id(form): _entries(form, box) for form in copies}
+        total += sum(known[id(form)] for form in copies)
     return total
 
 
-def _entries(form: Any, box: Box) -> float:
+def _entries(form: Form, box: Box) -> float:
     """Return about how many entries a form has: by how many leaves of each undecided tree are open."""
     total = 0.0
     for trees in _forests(form):
@@ -56,15 +55,13 @@ def _entries(form: Any, box: Box) -> float:
     return total
 
 
-def _forests(form: Any) -> Iterator[Trees]:
+def _forests(form: Form) -> Iterator[Ensemble]:
     """Yield the forests that a form is, or is made of."""
-    if isinstance(form, Trees):
+    if isinstance(form, Ensemble):
         yield form
         return
-    read = getattr(form, "read", None)
-    for part in (*getattr(form, "parts", ()), getattr(form, "inner", None), getattr(read, "form", None)):
-        if part is not None:
-            yield from _forests(part)
+    for part in parts_of(form):
+        yield from _forests(part)
 
 
 def affordable(statement: Statement, box: Box, deadline: Deadline) -> bool:

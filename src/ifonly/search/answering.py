@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,9 +10,6 @@ import numpy as np
 import pandas as pd
 
 from ifonly.arrays import FloatArray
-from ifonly.criteria.robustness.adversary import withstand, withstands
-from ifonly.criteria.robustness.criterion import Robustness
-from ifonly.criteria.robustness.ranges import safe_ranges
 from ifonly.data.features import plain
 from ifonly.deadline import Deadline
 from ifonly.errors import CriterionError, NotVerified, OutOfTime
@@ -19,24 +17,65 @@ from ifonly.events import OnEvent
 from ifonly.models.rules import Sign
 from ifonly.question.abilities import verified
 from ifonly.question.criterion import Remarks
-from ifonly.question.found import Found
+from ifonly.question.found import Ended, Found
 from ifonly.question.goal import ClassGoal, Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
-from ifonly.result.values import Certificate, Change, Counterfactual, Explanation
+from ifonly.question.wrapping import Ranges, Search, Sought, Wraps
+from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Status, worst_status
 from ifonly.search.blame import explain_infeasibility
-from ifonly.search.boxes import find
-from ifonly.search.several import Answer, NoMore, Several
-from ifonly.solvers.backend import Backend, Limits, Status
+from ifonly.search.engines import find
+from ifonly.solvers.backend import Backend, Limits
 from ifonly.tolerances import OPTIMALITY
 
-__all__ = ["Question"]
+__all__ = ["Answer", "NoMore", "Question", "Several"]
 
 _WIDENINGS = 6
 _MULTIPLE = 1e-9  # of a unit, within which a threshold is taken to be a multiple of it
 _WIDENING = 100.0
 _REPAIRS = 200  # forms made finer and points ruled out, before the margin is widened after all
 NEVER = Deadline.never()
+
+
+class NoMore(Exception):
+    """There is no further answer that differs from those found; proven."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One verified answer, with the search it comes from.
+
+    Attributes
+    ----------
+    counterfactual
+        The answer as it is returned.
+    u
+        Its canonical row.
+    found, statement
+        The result of the search, and all that was demanded in the end.
+    """
+
+    counterfactual: Counterfactual
+    u: FloatArray
+    found: Found
+    statement: Statement
+
+
+@dataclass(frozen=True)
+class Several:
+    """Answers, best first, and why there are not more."""
+
+    answers: tuple[Counterfactual, ...]
+    notes: tuple[str, ...] = ()
+    status: Status = "optimal"
+    interrupted: bool = False
+
+    @classmethod
+    def of(cls, found: Sequence[Answer], notes: tuple[str, ...] = ()) -> Several:
+        """Return answers, with the worst of their statuses."""
+        counterfactuals = tuple(a.counterfactual for a in found)
+        status = worst_status(c.certificate for c in counterfactuals)
+        return cls(counterfactuals, notes, status, any(a.found.interrupted for a in found))
 
 
 @dataclass(frozen=True)
@@ -64,6 +103,14 @@ class Question:
                 "Ask for another outcome, or for more of it: Target(label, probability=...)."
             )
 
+    def answers(self, n: int) -> Several:
+        """Return up to `n` verified answers; one needs no module of diversity."""
+        if n == 1:
+            return Several.of([self.one(self.statement)])
+        from ifonly.search.several import answers  # noqa: PLC0415 - loaded when several answers are asked for
+
+        return answers(self, n)
+
     # -- searching ----------------------------------------------------------------------------------------------
     def _encode(self, answer: Counterfactual) -> FloatArray:
         return self.query.schema.encode(answer.row, missing=True)
@@ -75,19 +122,21 @@ class Question:
         out if the scores around it are all the same, and elsewhere the margin is widened. What was proven before still holds
         for everything that clears the first margin.
         """
-        backend = self.backend
+        search: Search = self._find
+        for demand in statement.demands:
+            search = demand.wrapped(search, self.backend) if isinstance(demand, Wraps) else search
         statement = self._with_first_margin(statement)
         certified, bound = statement, -np.inf
         u: FloatArray | None = None
         margins, repairs = iter(self._wider_margins(statement)), _REPAIRS
         while True:
             limits = self._limits()
-            found, statement = withstand(statement, self._find, backend, limits, self.deadline)
-            if found.status is Status.INFEASIBLE:
+            found, statement = search(statement, limits, self.deadline)
+            if found.infeasible:
                 if not first and statement.margin == certified.margin:
                     raise NoMore
                 if u is None or statement.margin == certified.margin:
-                    raise explain_infeasibility(statement, backend, limits, self.deadline)
+                    raise explain_infeasibility(statement, self.backend, limits, self.deadline)
                 break
             if statement.margin == certified.margin:
                 bound = max(bound, found.bound)
@@ -100,7 +149,8 @@ class Question:
             if found.interrupted:
                 raise KeyboardInterrupt
             if found.u is None or self.deadline.passed:
-                why = "" if self.deadline.passed else " (the program is too large for memory, or for the time left)"
+                late = self.deadline.passed or found.ended is not Ended.TOO_LARGE
+                why = "" if late else " (the program is too large for memory, or for the time left)"
                 raise OutOfTime(
                     f"No verified answer within the time limit{why}; no answer costs less than {bound:.6g}. Raise "
                     "time_limit, or loosen a demand.",
@@ -134,8 +184,8 @@ class Question:
     def _limits(self) -> Limits:
         return Limits(self.deadline.left(), self.gap, seed=self.query.seed)
 
-    def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Found:
-        return find(statement, self.backend, limits, self.on_event, deadline)
+    def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
+        return Sought(find(statement, self.backend, limits, self.on_event, deadline), statement)
 
     def _with_first_margin(self, statement: Statement) -> Statement:
         """Return the statement with the least lead that can be told from a tie, where a tie would be lost.
@@ -175,7 +225,7 @@ class Question:
     def _first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
         """Return the best point that the user's own model confirms, exactly as it will be returned."""
         candidates = [] if found.u is None else [found.u]
-        if found.status is not Status.OPTIMAL:
+        if not found.optimal:
             candidates += list(found.pool)
         verified = []
         for candidate in candidates:
@@ -203,7 +253,10 @@ class Question:
         """Return a point of the same search as an answer, or None if it is refused."""
         found, statement = replace(answer.found, u=u, pool=()), answer.statement
         best = self._first_verified(found, statement)
-        if best is None or not withstands(statement, best[0], self.backend, self._limits(), self.deadline):
+        if best is None:
+            return None
+        around = [d for d in statement.demands if isinstance(d, Wraps)]
+        if not all(d.withstands(best[0], self.backend, self._limits(), self.deadline) for d in around):
             return None
         return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
 
@@ -235,13 +288,14 @@ class Question:
             float(self.goal.score_of(row)[0]),
             distance,
             certificate,
-            ranges=safe_ranges(statement, u, self.backend, self.deadline) if self._robust else {},
+            ranges=self._ranges(statement, u),
             measures=measures,
         )
 
-    @property
-    def _robust(self) -> bool:
-        return any(isinstance(c, Robustness) for c in self.statement.criteria)
+    def _ranges(self, statement: Statement, u: FloatArray) -> dict[str, tuple[float, float]]:
+        """Return how far the numbers of an answer may go, where a criterion says so."""
+        asked = next((c for c in self.statement.criteria if isinstance(c, Ranges)), None)
+        return {} if asked is None else asked.ranges(statement, u, self.backend, self.deadline)
 
     def _predicted(self, row: FloatArray) -> Any:
         """Return the model's prediction: the wanted label, which it has just confirmed, or what it says."""

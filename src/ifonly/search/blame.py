@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ifonly.criteria.robustness.adversary import Solve, withstand
 from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.deadline import Deadline
 from ifonly.errors import Infeasible, Relaxation
@@ -21,16 +20,17 @@ from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Loosens, Remains, dropped
 from ifonly.question.demand import Demand
-from ifonly.question.found import Found
+from ifonly.question.found import Ended, Found
 from ifonly.question.goal import ClassGoal, Goal
 from ifonly.question.guidance import Branch, Branches
 from ifonly.question.outside import Outside
 from ifonly.question.problem import Problem
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
+from ifonly.question.wrapping import Search, Sought, Wraps
 from ifonly.search.affordable import affordable
-from ifonly.search.boxes import run
-from ifonly.solvers.backend import Backend, Limits, Status
+from ifonly.search.programs import solve_problem
+from ifonly.solvers.backend import Backend, Limits
 
 __all__ = ["explain_infeasibility"]
 
@@ -54,18 +54,20 @@ class ConflictFinder:
         if self.deadline.passed:
             return None
         found = self._confirmed(self._asked(demands), self._search)
-        return False if found.status is Status.INFEASIBLE else None if found.u is None else True
+        return False if found.infeasible else None if found.u is None else True
 
     def _asked(self, demands: Sequence[Demand]) -> Statement:
         """Return the question of some demands, without what the model is known to refuse where its outcome is demanded."""
         refused = self.refused if any(isinstance(d, Goal) for d in demands) else []
         return replace(self.statement, demands=(*demands, *refused), criteria=())
 
-    def _confirmed(self, statement: Statement, search: Solve) -> Found:
+    def _confirmed(self, statement: Statement, search: Search) -> Found:
         """Search until the model itself confirms the point; what it refuses is ruled out, for all questions to come."""
-        query = self.statement.query
+        query, around = self.statement.query, search
+        for demand in statement.demands:
+            around = demand.wrapped(around, self.backend) if isinstance(demand, Wraps) else around
         while True:
-            found, _ = withstand(statement, search, self.backend, self.limits, self._share())
+            found = around(statement, self.limits, self._share()).found
             goal = next((d for d in statement.demands if isinstance(d, Goal)), None)
             if found.u is None or goal is None:
                 return found
@@ -79,17 +81,20 @@ class ConflictFinder:
             self.refused.append(stricter.demands[-1])
             statement = stricter
             if self.deadline.passed:
-                return Found(Status.OUT_OF_TIME)
+                return Found(Ended.LIMIT)
 
     def _share(self) -> Deadline:
         """Return when one search must end: a hard one leaves time for those that come after it."""
         return self.deadline.within(_SHARE * self.deadline.left())
 
-    def _search(self, statement: Statement, limits: Limits, deadline: Deadline, loose: Demand | None = None) -> Found:
+    def _search(self, statement: Statement, limits: Limits, deadline: Deadline, loose: Demand | None = None) -> Sought:
         """Look for any point, or for the one that breaks a loose demand least."""
+        return Sought(self._any_point(statement, limits, deadline, loose), statement)
+
+    def _any_point(self, statement: Statement, limits: Limits, deadline: Deadline, loose: Demand | None) -> Found:
         box = statement.box()
         if box.empty() is not None:
-            return Found(Status.INFEASIBLE)
+            return Found.nothing()
         if loose is None:
             for demand in statement.demands:
                 branches = demand.branches(statement, box, deadline) if isinstance(demand, Branches) else None
@@ -104,23 +109,23 @@ class ConflictFinder:
         for branch in branches:
             demands = tuple(branch.demand if d is demand else d for d in statement.demands)
             found = self._solve(replace(statement, demands=demands), branch.box, limits, deadline)
-            if found.status is not Status.INFEASIBLE:
+            if not found.infeasible:
                 return found
-        return Found(Status.INFEASIBLE)
+        return Found.nothing()
 
     def _solve(
         self, statement: Statement, box: Box, limits: Limits, deadline: Deadline, loose: Demand | None = None
     ) -> Found:
         if box.empty() is not None:
-            return Found(Status.INFEASIBLE)
+            return Found.nothing()
         if not affordable(statement, box, deadline):
-            return Found(Status.OUT_OF_TIME)
+            return Found(Ended.TOO_LARGE)
         problem = _problem_with_raw(statement, box, loose) if isinstance(loose, Loosens) else Problem(statement, box)
         for demand in statement.demands:
             demand.apply(problem)
         excess = loose.excess(problem) if isinstance(loose, Loosens) else None
         problem.mip.minimise(Affine() if excess is None else excess)
-        return run(problem, self.backend, limits.within(deadline.left()))
+        return solve_problem(problem, self.backend, limits.within(deadline.left()))
 
     def conflict(self, demands: Sequence[Demand]) -> tuple[list[Demand], bool]:
         """Return a subset that is impossible together, and whether it is proven minimal.

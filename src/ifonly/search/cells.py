@@ -12,7 +12,6 @@ a solver could have built its program is given up.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +19,19 @@ import numpy.typing as npt
 
 from ifonly.arrays import IntArray
 from ifonly.deadline import Deadline
+from ifonly.events import Built
+from ifonly.models.abilities import Ensemble
 from ifonly.models.forms.scan import Brackets
 from ifonly.program.box import Box
+from ifonly.program.mip import Affine
+from ifonly.question.found import Ended, Found
+from ifonly.question.statement import Statement
+from ifonly.search.engine import NO_SOLVER, separable
 from ifonly.search.grids import Grid, Part
 from ifonly.search.incumbents import Incumbents
+from ifonly.search.progress import Progress
 
-__all__ = ["Splitting"]
+__all__ = ["Cells", "Splitting"]
 
 BoolArray = npt.NDArray[np.bool_]
 _TIE = 1e-12
@@ -33,6 +39,47 @@ _FIRST_LOOK = 500  # parts after which progress is judged for the first time, th
 _LEAST_DONE = 1e-7  # the share that must be closed by then, ten times as much at each further look
 _MOST_PARTS = 400_000
 _SECONDS_PER_LEAF = 5e-6  # that the tables of a search take, which are made in one go
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Engine for trees under costs and demands on single features."""
+
+    name: str = "cells"
+
+    def accepts(self, statement: Statement, box: Box) -> bool:
+        """Whether the form is an ensemble, the goal is linear in its scores, and nothing couples features."""
+        form = statement.form
+        if not isinstance(form, Ensemble) or _fills_gaps(statement, box):
+            return False
+        question = separable(statement)
+        return question is not None and bool(question.goal.gaps([Affine()] * form.n_outputs, 0.0))
+
+    def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
+        """Search until the box is closed, or next to nothing of it is when a solver could have begun."""
+        question = separable(statement)
+        assert question is not None
+        incumbents = Incumbents.of(statement, box, progress)
+        incumbents.open()
+        reducer = incumbents.reducer
+        assert reducer.brackets is not None
+        if progress.deadline.passed:
+            return Found(Ended.GAVE_UP)
+        progress.tell(Built(len(reducer.brackets.values), len(reducer.form.features())))
+        ended = Splitting(incumbents, question.most).run(box, progress.deadline)
+        progress.tell_best()
+        if ended is not Ended.CLOSED:
+            return Found(Ended.GAVE_UP)
+        progress.solver = NO_SOLVER
+        return progress.found()
+
+
+def _fills_gaps(statement: Statement, box: Box) -> bool:
+    """Whether a value may take the place of a missing one: it has no distance, so cells have no order of cost."""
+    factual, schema = statement.query.factual, statement.query.schema
+    if not np.isnan(factual).any():
+        return False
+    return not all(box.missing[j] for j in schema.numeric if np.isnan(factual[schema.starts[j]]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,36 +107,32 @@ class _Best:
 
 
 class Splitting:
-    """One search.
+    """One branch and bound over cells.
 
     Parameters
     ----------
     incumbents
-        Checks points and keeps the best.
-    budget
-        Returns what a better answer may cost, given the best known.
+        Checks points and offers them to the progress of the search.
     most
         How many features may change.
     patient
         Whether to go on until the deadline however little is closed, because no solver can take over.
     """
 
-    def __init__(
-        self, incumbents: Incumbents, budget: Callable[[], float], most: int, *, patient: bool = False
-    ) -> None:
-        self.incumbents, self.reducer = incumbents, incumbents.reducer
-        self.budget, self.most, self.patient = budget, most, patient
+    def __init__(self, incumbents: Incumbents, most: int, *, patient: bool = False) -> None:
+        self.incumbents, self.reducer, self.progress = incumbents, incumbents.reducer, incumbents.progress
+        self.most, self.patient = most, patient
         self.parts = 0
 
-    def run(self, box: Box, deadline: Deadline) -> bool:
-        """Search a box; say whether nothing better than the best known is left in it, for certain."""
+    def run(self, box: Box, deadline: Deadline) -> Ended:
+        """Search a box and say how that ended; closed: nothing better than the incumbent is left in it, for certain."""
         brackets = self.reducer.brackets
         assert brackets is not None
         if deadline.left() < _SECONDS_PER_LEAF * len(brackets.leaves.node):
-            return False
-        box = self.reducer.within(box, self.budget())
+            return Ended.LIMIT
+        box = self.reducer.within(box, self.progress.budget)
         if box.empty() is not None:
-            return True
+            return Ended.CLOSED
         self._tabulate(box, brackets)
         whole = self.grid.whole()
         stack = [_Node(whole, 1.0, whole, self._inhabited())]
@@ -103,11 +146,11 @@ class Splitting:
                 done += node.share
             if self.parts >= look and not self.patient:
                 if done < least or self.parts >= _MOST_PARTS:
-                    return False
+                    return Ended.GAVE_UP
                 look, least = 2 * look, 10.0 * least
             if deadline.passed:
-                return False
-        return True
+                return Ended.LIMIT
+        return Ended.CLOSED
 
     def _tabulate(self, box: Box, brackets: Brackets) -> None:
         """Tabulate what the box leaves open."""
@@ -153,7 +196,7 @@ class Splitting:
             if count == self.most:
                 part = grid.staying(part, away)
         numbers, levels = grid.least(part)
-        spare = self.budget() - grid.elsewhere - float(numbers.sum() + levels.sum())
+        spare = self.progress.budget - grid.elsewhere - float(numbers.sum() + levels.sum())
         if not spare >= 0.0:
             return None
         return part if spare == np.inf else grid.within(part, (numbers + spare, levels + spare))
@@ -263,7 +306,7 @@ class Splitting:
         grid = self.grid
         here, there = grid.least(part), grid.least(meeting)
         cost = grid.elsewhere + float(there[0].sum() + there[1].sum())
-        met = cost <= self.budget() and self.incumbents.offer(grid.point(meeting, self.incumbents.start))
+        met = cost <= self.progress.budget and self.incumbents.offer(grid.point(meeting, self.incumbents.start))
         dearer = np.concatenate([there[0] - here[0], there[1] - here[1]])
         k = int(dearer.argmax()) if dearer.size else -1
         if k < 0 or dearer[k] <= 0.0:

@@ -7,52 +7,66 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
 from ifonly.memo import cached_property
-from ifonly.models.forms.linear import Linear
+from ifonly.models.abilities import LinearScores
 from ifonly.models.forms.scan import Brackets, TreeScan
 from ifonly.program.box import Box
 from ifonly.question.guidance import Proposes
+from ifonly.question.statement import Statement
+from ifonly.search.progress import Known, Progress
 from ifonly.search.reduce import Menu, Reducer
 
-__all__ = ["Incumbents", "Known"]
+__all__ = ["SMALL", "Incumbents"]
+
+SMALL = 400  # open leaves that the solver closes in a few milliseconds
 
 _DUST = 1e-9
 _TIE = 1e-12
-NEVER = Deadline.never()
 _MOST_PAIRS = 10_000_000  # pairs of values of two features that are worth looking at for one box
 _PAIRS_AT_ONCE = 1_000_000  # of them in one table: some 50 MB
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """A point that meets all demands, and its cost."""
-
-    u: FloatArray
-    cost: float
-
-
 class Incumbents:
-    """Searches a box for cheap points that meet all demands, until the deadline."""
+    """Primal heuristics: they offer cheap points of a box that meet all demands to a `Progress`, until its deadline."""
 
-    def __init__(self, reducer: Reducer, box: Box, deadline: Deadline = NEVER) -> None:
-        self.reducer, self.deadline = reducer, deadline
+    def __init__(self, reducer: Reducer, box: Box, progress: Progress | None = None) -> None:
+        self.reducer, self.progress = reducer, Progress() if progress is None else progress
+        self.deadline = self.progress.deadline
         self.statement = reducer.statement
         self.query = reducer.query
         self.schema = reducer.schema
         self.box = box
         self.start = self._start()
-        self.best: Known | None = None
         self.pairs_left = _MOST_PAIRS
+        self._opened = False
+
+    @classmethod
+    def of(cls, statement: Statement, box: Box, progress: Progress) -> Incumbents:
+        """Return the heuristics of a search, with all that an earlier engine of it has tabulated."""
+        return progress.once(cls, lambda: cls(Reducer(statement), box, progress))
+
+    @property
+    def best(self) -> Known | None:
+        """The incumbent."""
+        return self.progress.best
 
     # -- entry points -------------------------------------------------------------------------------------------
+    def open(self) -> None:
+        """Look for a first incumbent, once for all engines of a search; at rows only where the question is not small."""
+        if self._opened:
+            return
+        self._opened = True
+        self.quick()
+        budget = self.progress.budget
+        if self.reducer.brackets is None or budget == np.inf or self.reducer.size(self.box, budget) > SMALL:
+            self.rows()
+
     def quick(self) -> Known | None:
         """Look at what the demands propose, and at changes of single features."""
         for u in self._proposed():
@@ -75,7 +89,7 @@ class Incumbents:
         """Take training rows of the wanted outcome and shrink them towards the factual."""
         brackets = self.reducer.brackets
         if brackets is None:
-            settled = self.best is not None and isinstance(self.reducer.form, Linear)
+            settled = self.best is not None and isinstance(self.reducer.form, LinearScores)
             for u in self._near_rows(0 if settled else most):  # a linear program needs no second opinion
                 self.offer(self._pulled(u))
             return self.best
@@ -112,14 +126,11 @@ class Incumbents:
         cost = float(self.statement.objective(u[None, :])[0])
         if (self.best is not None and cost >= self.best.cost) or not self._meets_all(u):
             return False
-        self.best = Known(u, cost)
-        return True
+        return self.progress.keep(u, cost)
 
     def accept(self, u: FloatArray) -> None:
-        """Keep a repaired point of the solver's, which meets all demands by construction, if it is cheaper."""
-        cost = float(self.statement.objective(u[None, :])[0])
-        if self.best is None or cost < self.best.cost:
-            self.best = Known(u, cost)
+        """Keep a point of the solver's, which meets all demands by construction, if it is cheaper."""
+        self.progress.keep(u, float(self.statement.objective(u[None, :])[0]))
 
     def _meets_all(self, u: FloatArray) -> bool:
         row = u[None, :]

@@ -23,9 +23,10 @@ from math import ceil, floor, inf
 from typing import NamedTuple
 
 from ifonly.deadline import Deadline
+from ifonly.question.found import Ended
 from ifonly.tolerances import closing_gap
 
-__all__ = ["UNFINISHED", "Answer", "Jump", "Slide", "Unfinished", "cheapest_moves"]
+__all__ = ["Answer", "Jump", "Slide", "cheapest_moves"]
 
 _MOST_NODES = 4000
 _MOST_LINES = 60
@@ -53,24 +54,26 @@ class Slide(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """Solution of the knapsack: the item or slide of each feature, by position, its cost and its lower bound.
+    """Result of a branch and bound: how it `ended`, the best moves, their cost and the bound that is proven.
 
-    `better` are the answers met on the way, each cheaper than the one before. `proven` is False for the best answer at
-    the moment when time ran out.
+    Attributes
+    ----------
+    ended
+        Closed, at the time limit, or given up: too many nodes.
+    moves
+        The best known: per feature that moves, by position, which of its jumps or how far it slides; None: none known,
+        which is a proof that none gains enough below the cut-off if the search is closed.
+    cost, bound
+        What they cost, and the least that any cost.
+    better
+        All incumbents, each cheaper than the one before.
     """
 
-    moves: dict[int, float]
-    cost: float
-    bound: float
+    ended: Ended
+    moves: dict[int, float] | None = None
+    cost: float = inf
+    bound: float = -inf
     better: Sequence[dict[int, float]] = ()
-    proven: bool = True
-
-
-class Unfinished:
-    """The search gave up: too many nodes, or out of time."""
-
-
-UNFINISHED = Unfinished()
 
 
 class _Point(NamedTuple):
@@ -125,8 +128,8 @@ def cheapest_moves(
     gap: float = 1e-6,
     cutoff: float = inf,
     deadline: Deadline = NEVER,
-) -> Answer | Unfinished | None:
-    """Return the cheapest moves, None when nothing below the cut-off gains enough, or `UNFINISHED` when it gives up.
+) -> Answer:
+    """Return the cheapest moves below the cut-off that gain enough, as far as they are known when the search ends.
 
     Parameters
     ----------
@@ -177,19 +180,15 @@ class _Search:
         """Cut-off: a node whose bound is not below it is pruned."""
         return self.value - closing_gap(self.value, self.gap) if self.value < inf else inf
 
-    def run(self) -> Answer | Unfinished | None:
+    def run(self) -> Answer:
         """Search, least bound first."""
         choices = tuple(self._whole(feature) for feature in self.features)
         heap = [(-inf, 0, _Node(choices, tuple(self._entry(j, choice) for j, choice in enumerate(choices))))]
         settled, nodes = inf, 0
         while heap and heap[0][0] < self.budget:
-            if nodes >= _MOST_NODES:
-                return UNFINISHED
-            if self.deadline.passed:
-                bound = min(heap[0][0], settled, self.value)
-                return (
-                    UNFINISHED if self.best is None else Answer(self.best, self.value, bound, self.found, proven=False)
-                )
+            if nodes >= _MOST_NODES or self.deadline.passed:
+                ended = Ended.GAVE_UP if nodes >= _MOST_NODES else Ended.LIMIT
+                return self._answer(ended, min(heap[0][0], settled, self.value))
             node = heapq.heappop(heap)[2]
             nodes += 1
             bound, fork, price = self._bound(node)
@@ -201,8 +200,13 @@ class _Search:
                     child = node.but(j, choice, self._entry(j, choice), price)
                     heapq.heappush(heap, (bound, 2 * nodes + side, child))
         if settled < self.budget - _DUST * max(1.0, abs(self.value)):
-            return UNFINISHED  # rounding kept a settled node from delivering what its bound promised
-        return None if self.best is None else Answer(self.best, self.value, min(self.value, self.budget), self.found)
+            # rounding kept a settled node from delivering what its bound promised
+            return self._answer(Ended.GAVE_UP, min(settled, self.value))
+        return self._answer(Ended.CLOSED, inf if self.best is None else min(self.value, self.budget))
+
+    def _answer(self, ended: Ended, bound: float) -> Answer:
+        cost = inf if self.best is None else self.value
+        return Answer(ended, self.best, cost, bound, self.found)
 
     # -- what a feature can do ----------------------------------------------------------------------------------
     @staticmethod

@@ -15,10 +15,9 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
 from ifonly.memo import cached_property
-from ifonly.models.forms.network import Network
+from ifonly.models.abilities import Bounded, Ensemble
 from ifonly.models.forms.propagate import Budget
 from ifonly.models.forms.scan import Brackets
-from ifonly.models.forms.trees import Trees
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.program.mip import Affine
@@ -31,6 +30,7 @@ from ifonly.question.statement import Statement
 __all__ = ["Menu", "Options", "Reducer"]
 
 _DUST = 1e-9
+_TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,19 +161,38 @@ class Reducer:
 
     # -- what the trees can reach -------------------------------------------------------------------------------
     @cached_property
+    def trees(self) -> Ensemble | None:
+        """The form, where it is an ensemble."""
+        return self.form if isinstance(self.form, Ensemble) else None
+
+    @cached_property
     def brackets(self) -> Brackets | None:
         """The goal's gaps as functions of tree scores, or None when the form or the goal is of another kind."""
-        if not isinstance(self.form, Trees):
+        trees = self.trees
+        if trees is None:
             return None
-        gaps = self.goal.gaps(
-            [Affine.of(k) for k in range(self.form.n_outputs)], self.statement.margin, self.statement.tie
-        )
+        gaps = self.goal.gaps([Affine.of(k) for k in range(trees.n_outputs)], self.statement.margin, self.statement.tie)
         if not gaps:
             return None
-        G = np.zeros((len(gaps), self.form.n_outputs))
+        G = np.zeros((len(gaps), trees.n_outputs))
         for row, gap in zip(G, gaps, strict=True):
             np.add.at(row, gap.columns, gap.values)
-        return Brackets(self.form, G, np.array([gap.constant for gap in gaps]))
+        return Brackets(trees, G, np.array([gap.constant for gap in gaps]))
+
+    def open_leaves(self, box: Box) -> int | None:
+        """Return how many leaves are open in a box; None when the trees, each for itself, cannot reach the goal in it."""
+        brackets = self.brackets
+        if brackets is None:
+            return 0
+        alive = brackets.alive(box)
+        return brackets.open_leaves(alive) if bool((brackets.most(alive) >= -_TIE).all()) else None
+
+    def size(self, box: Box, budget: float) -> int:
+        """Return how many leaves are open in the part of a box that a budget leaves."""
+        if self.brackets is None:
+            return 0
+        box = self.within(box, budget)
+        return 0 if box.empty() is not None else self.open_leaves(box) or 0
 
     # -- what a box leaves of the model -------------------------------------------------------------------------
     def within_box(self, box: Box) -> Statement:
@@ -182,9 +201,9 @@ class Reducer:
         With fewer cuts, cells are larger and a feature stays in its own more often. So this is only for demands that
         never ask for a change.
         """
-        if not isinstance(self.form, Trees) or not self._never_asks_for_change:
+        if self.trees is None or not self._never_asks_for_change:
             return self.statement
-        return replace(self.statement, form=self.form.within(box))
+        return replace(self.statement, form=self.trees.within(box))
 
     @cached_property
     def _never_asks_for_change(self) -> bool:
@@ -192,15 +211,17 @@ class Reducer:
         return all(isinstance(d, Goal | BoxDemand | Counts) for d in demands)
 
     def for_budget(self, box: Box, budget: float) -> Statement | None:
-        """Return the statement with unit bounds that hold within the budget only, for a network."""
-        if not isinstance(self.form, Network) or not np.isfinite(budget):
+        """Return the statement with bounds inside the form that hold within the budget only; None: there are none."""
+        form = self.form
+        if not np.isfinite(budget) or not isinstance(form, Bounded):
             return None
         rate = self.separable.levels.copy()
         for j, feature in enumerate(self.schema.features):
             if isinstance(feature, Numeric):
                 rate[self.schema.starts[j]] = self.separable.linear[j]
         limit = Budget(budget, self.query.factual, rate, self.separable.price)
-        return replace(self.statement, form=self.form.with_bounds(self.form.preactivations(box, limit)))
+        tighter = form.for_budget(box, limit)
+        return None if tighter is form else replace(self.statement, form=tighter)
 
     # -- candidate values ---------------------------------------------------------------------------------------
     def options(self, box: Box) -> dict[int, Options]:
@@ -227,8 +248,8 @@ class Reducer:
 
     def menu(self, box: Box) -> Menu:
         """Return the changes of single features that trees can tell apart: a value per cell (the nearest), or a level."""
-        assert isinstance(self.form, Trees)
-        leaves, factual = self.form.leaves, self.query.factual
+        assert self.trees is not None
+        leaves, factual = self.trees.leaves, self.query.factual
         act = np.zeros(len(self.schema), dtype=np.bool_)
         act[list(leaves.features)] = True
         act[list(self.statement.exempt())] = False

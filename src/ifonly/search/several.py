@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, product
 from typing import Protocol
 
@@ -16,44 +16,20 @@ from ifonly.deadline import Deadline
 from ifonly.errors import NotVerified, OutOfTime, SolverFailed
 from ifonly.program.box import Box
 from ifonly.question.criterion import Criterion
-from ifonly.question.found import Found
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
-from ifonly.result.values import Counterfactual, Status, worst_status
+from ifonly.search.answering import Answer, NoMore, Several
 from ifonly.search.incumbents import Incumbents
+from ifonly.search.progress import Progress
 from ifonly.search.reduce import Reducer
 
-__all__ = ["Answer", "Asked", "NoMore", "Several", "answers"]
+__all__ = ["Asked", "answers"]
 
 _BOXES = 12
 _ROWS_PER_ANSWER = 4
 _INTERRUPTED = "interrupted"
 _OUT_OF_TIME = "out of time"
 _FAILED = "the solver failed on the next one"
-
-
-class NoMore(Exception):
-    """There is no further answer that differs from those found; proven."""
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """One verified answer, with the search it comes from.
-
-    Attributes
-    ----------
-    counterfactual
-        What is returned.
-    u
-        Its canonical row.
-    found, statement
-        What was found, and all that was demanded in the end.
-    """
-
-    counterfactual: Counterfactual
-    u: FloatArray
-    found: Found
-    statement: Statement
 
 
 class Asked(Protocol):
@@ -78,22 +54,10 @@ class Asked(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Several:
-    """Answers, best first, and why there are not more."""
-
-    answers: tuple[Counterfactual, ...]
-    notes: tuple[str, ...] = ()
-    status: Status = "optimal"
-    interrupted: bool = False
-
-
 def answers(asked: Asked, n: int) -> Several:
     """Return up to `n` verified answers that differ as the query's `Diversity` says."""
     first = asked.one(asked.statement)
     how = _diversity(asked.statement.criteria)
-    if n == 1:
-        return _several([first], n, "")
     if how.how == "incumbents":
         return _met_on_the_way(asked, first, n)
     if how.how == "clusters":
@@ -107,9 +71,8 @@ def _diversity(criteria: Sequence[Criterion]) -> Diversity:
 
 def _several(found: Sequence[Answer], n: int, why: str) -> Several:
     notes = (f"only {len(found)} of {n}: {why}",) if len(found) < n else ()
-    status = worst_status(a.counterfactual.certificate for a in found)
-    interrupted = why == _INTERRUPTED or any(a.found.interrupted for a in found)
-    return Several(tuple(a.counterfactual for a in found), notes, status, interrupted)
+    several = Several.of(found, notes)
+    return replace(several, interrupted=several.interrupted or why == _INTERRUPTED)
 
 
 # -- again and again -------------------------------------------------------------------------------------------------
@@ -157,7 +120,7 @@ def _worth_a_try(
             return
         box = _staying(query, whole, stay)
         if box.empty() is None:
-            known = Incumbents(reducer, box, deadline).quick()
+            known = Incumbents(reducer, box, Progress(deadline=deadline)).quick()
             if known is not None:
                 yield known.u
     if how.how == "iterate":
@@ -251,7 +214,7 @@ class _Collecting(Incumbents):
     """The search for incumbents, keeping every point that meets all demands; none ends it by being good enough."""
 
     def __init__(self, reducer: Reducer, box: Box, deadline: Deadline) -> None:
-        super().__init__(reducer, box, deadline)
+        super().__init__(reducer, box, Progress(deadline=deadline))
         self.met: list[FloatArray] = []
 
     def offer(self, u: FloatArray) -> bool:

@@ -1,10 +1,9 @@
-"""The automatic choice: the questions that need no solver are solved without one, all others by HiGHS."""
+"""The automatic choice: engines that need no solver are tried first (`ifonly.search.engines`), then HiGHS."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ifonly.solvers.backend import Capability
 from ifonly.solvers.highs import Highs
 
 __all__ = ["Auto"]
@@ -12,7 +11,6 @@ __all__ = ["Auto"]
 
 @dataclass(frozen=True)
 class Auto(Highs):
-    """HiGHS, which stands back where no solver is needed."""
+    """HiGHS, for what no engine closes without a solver."""
 
     name: str = "auto"
-    capabilities: frozenset[Capability] = frozenset({Capability.INCUMBENT_EVENTS, Capability.YIELDS})

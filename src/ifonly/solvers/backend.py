@@ -21,13 +21,11 @@ __all__ = ["Backend", "Capability", "Limits", "Solution", "Status", "installed"]
 class Capability(Enum):
     """Ability of a backend beyond mixed-integer linear programs.
 
-    One that `YIELDS` leaves questions to the engine that need no solver at all; one that `PROVES` rests its verdicts on safe
-    bounds, and need not be asked twice.
+    One that `PROVES` rests its verdicts on safe bounds, and need not be asked twice.
     """
 
     INCUMBENT_EVENTS = auto()
     PROVES = auto()
-    YIELDS = auto()
 
 
 class Status(Enum):

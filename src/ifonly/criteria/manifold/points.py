@@ -17,7 +17,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.criteria.manifold.hull import Costing, Hull, Slice
 from ifonly.data.schema import Numeric
 from ifonly.deadline import Deadline
-from ifonly.models.forms.trees import Trees
+from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.goal import Goal
@@ -192,7 +192,7 @@ class Seeker:
         first = stops[np.arange(len(rows)), np.where(valid.any(axis=1), valid.argmax(axis=1), -1)]
         slope = self._along_slope(start)
         first = np.concatenate([slope[self._holds(slope)][:_WALKS], first])
-        if not isinstance(self.statement.form, Trees):
+        if not isinstance(self.statement.form, Ensemble):
             on_grid = np.array([self._canonical(self.hull.scaled(u)) for u in first])
             yield from on_grid[np.argsort(self.statement.objective(on_grid), kind="stable")[:_WALKS]]
             return
@@ -259,7 +259,7 @@ class Seeker:
     def _plateau(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the box around a point, in scaled units, on which every tree stays in its leaf."""
         form = self.statement.form
-        assert isinstance(form, Trees)
+        assert isinstance(form, Ensemble)
         leaves, leaf = form.leaves, form.leaf_of(self._raw(x)[None, :])[0]
         at = np.flatnonzero(np.isin(leaves.node, leaf))
         low, high = leaves.low[at].max(axis=0), leaves.high[at].min(axis=0)

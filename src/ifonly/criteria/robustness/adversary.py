@@ -10,7 +10,7 @@ that no answer may lie in (see `ifonly.criteria.robustness.nogo`), which is one 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,14 +24,13 @@ from ifonly.program.cells import grid_floor
 from ifonly.program.mip import Affine, Convex, Mip
 from ifonly.program.variables import Variables
 from ifonly.question.demand import Demand
-from ifonly.question.found import Found
+from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
+from ifonly.question.wrapping import Search, Sought
 from ifonly.solvers.backend import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
 
-__all__ = ["Attack", "Solve", "attack", "withstand", "withstands"]
-
-Solve = Callable[[Statement, Limits, Deadline], Found]
+__all__ = ["Attack", "Siege", "attack"]
 
 _RESERVED = 0.25  # share of the time that is kept for the proof of an answer that is found at the last moment
 _AS_LONG = 2.0  # times as long as the longest proof so far is kept, once that is known and if it is less
@@ -193,19 +192,16 @@ def _slopes(demand: KeepsLead, u: FloatArray) -> FloatArray:
     return slopes
 
 
-def withstands(statement: Statement, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> bool:
-    """Whether a point, as it will be returned, is proven to meet every demand on a ball around it."""
-    balls = [d for d in statement.demands if isinstance(d, KeepsLead) and d.reach.any()]
-    return all(attack(ball, u, backend, limits, deadline).safe for ball in balls)
+@dataclass(frozen=True)
+class Siege:
+    """A search wrapped by the adversary: search, attack, and demand more until no attack succeeds."""
 
+    search: Search
+    backend: Backend
 
-def withstand(
-    statement: Statement, search: Solve, backend: Backend, limits: Limits, deadline: Deadline
-) -> tuple[Found, Statement]:
-    """Search, attack, and demand more until no attack succeeds; return what was found and all that was demanded."""
-    if not any(isinstance(d, KeepsLead) and d.reach.any() for d in statement.demands):
-        return search(statement, limits, deadline), statement
-    return CuttingSet(statement, search, backend, limits, deadline).run()
+    def __call__(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
+        """Return the first answer that no attack breaks, and all that was demanded for it."""
+        return CuttingSet(statement, self.search, self.backend, limits, deadline).run()
 
 
 class CuttingSet:
@@ -216,26 +212,26 @@ class CuttingSet:
     """
 
     def __init__(
-        self, statement: Statement, search: Solve, backend: Backend, limits: Limits, deadline: Deadline
+        self, statement: Statement, search: Search, backend: Backend, limits: Limits, deadline: Deadline
     ) -> None:
         self.statement, self.search, self.backend, self.limits = statement, search, backend, limits
         self.deadline = deadline
         self.bound = -np.inf
         self.longest: float | None = None
 
-    def run(self) -> tuple[Found, Statement]:
+    def run(self) -> Sought:
         """Return the first answer that no attack breaks."""
         lifted = False
         while True:
-            found = self.search(self.statement, self.limits, self._for_search())
+            found = self.search(self.statement, self.limits, self._for_search()).found
             self.bound = max(self.bound, found.bound)
             if found.u is None:
-                return self._unfinished(found), self.statement
+                return Sought(self._unfinished(found), self.statement)
             attacks = self._attacks(found.u)
             if all(a.safe for a in attacks):
-                return replace(found, pool=(found.u,)), self.statement
+                return Sought(replace(found, pool=(found.u,)), self.statement)
             if found.interrupted or all(a.point is None for a in attacks) or self.deadline.passed:
-                return self._unfinished(found), self.statement
+                return Sought(self._unfinished(found), self.statement)
             self.statement = self._stricter(found.u, attacks)
             if not lifted:
                 lifted = True
@@ -270,14 +266,14 @@ class CuttingSet:
 
     def _unfinished(self, found: Found) -> Found:
         """Return the best point known to be robust, if there is one, with the bound of all rounds."""
-        if found.status is Status.INFEASIBLE:
+        if found.infeasible:
             return found
+        ended = Ended.LIMIT if found.ended is Ended.CLOSED else found.ended
         known = [u for ball in self._balls() for u in ball.known]
         if not known:
-            status = Status.INTERRUPTED if found.interrupted else Status.OUT_OF_TIME
-            return Found(status, bound=self.bound, interrupted=found.interrupted)
+            return Found(ended, bound=self.bound)
         best = known[int(np.argmin(self.statement.objective(np.array(known))))]
-        return Found(Status.FEASIBLE, best, self.bound, (best,), found.interrupted)
+        return Found(ended, best, self.bound, (best,))
 
     # -- ruling out ---------------------------------------------------------------------------------------------
     def _stricter(self, u: FloatArray, attacks: Sequence[Attack]) -> Statement:
@@ -306,7 +302,7 @@ class CuttingSet:
                 break
             margin += 1.2 * max(behind)
             limits = replace(self.limits, gap=max(self.limits.gap, _LIFT_GAP))
-            found = self.search(replace(self.statement, margin=margin), limits, self._for_search())
+            found = self.search(replace(self.statement, margin=margin), limits, self._for_search()).found
             if found.u is None or self.deadline.passed:
                 break
             u, attacks = found.u, self._attacks(found.u)

@@ -12,6 +12,7 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.robustness.keeps_lead import Ball, KeepsLead, on_grid
 from ifonly.criteria.validity import Target, resolve
 from ifonly.data.schema import Numeric
+from ifonly.deadline import Deadline
 from ifonly.errors import CriterionError
 from ifonly.models.forms.compose import score_bounds
 from ifonly.models.opening import open_model
@@ -22,8 +23,11 @@ from ifonly.question.criterion import Criterion, Remarks
 from ifonly.question.demand import Demand
 from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
 from ifonly.question.query import Query
+from ifonly.question.statement import Statement
 from ifonly.question.training import Training
 from ifonly.question.words import number
+from ifonly.question.wrapping import Ranges
+from ifonly.solvers.backend import Backend
 from ifonly.warning_filters import few_filters
 
 __all__ = ["Robustness"]
@@ -35,7 +39,7 @@ _ROUNDINGS = 64.0
 
 
 @dataclass(frozen=True)
-class Robustness(Remarks, Criterion):
+class Robustness(Remarks, Criterion, Ranges):
     r"""Do not stand on the edge.
 
     With ``radius``, the outcome stays what is wanted anywhere in the ball around the answer ``x``
@@ -168,6 +172,14 @@ class Robustness(Remarks, Criterion):
             if isinstance(schema.features[j], Numeric) and not np.isnan(query.factual[schema.starts[j]]):
                 ranges[j] = query.training.range[j]
         return ranges
+
+    def ranges(
+        self, statement: Statement, u: FloatArray, backend: Backend, deadline: Deadline
+    ) -> dict[str, tuple[float, float]]:
+        """Return, per changed numeric feature of an answer, the lowest and highest value that keeps the outcome."""
+        from ifonly.criteria.robustness.ranges import safe_ranges  # noqa: PLC0415 - loaded for robust questions only
+
+        return safe_ranges(statement, u, backend, deadline)
 
     def remarks(self, query: Query, U: FloatArray) -> list[str]:
         """Say what was proven of every answer."""

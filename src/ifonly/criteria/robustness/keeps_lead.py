@@ -28,6 +28,8 @@ from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
+from ifonly.question.wrapping import Embeds, Search, Wraps
+from ifonly.solvers.backend import Backend, Limits
 
 __all__ = ["Ball", "KeepsLead", "lead", "on_grid"]
 
@@ -61,7 +63,7 @@ def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand):
+class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand, Wraps, Embeds):
     """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter.
 
     Attributes
@@ -115,6 +117,25 @@ class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand):
         """Return the demand for a part of the ball, with nothing found yet."""
         reach = on_grid(self.limits.schema, self.radius * share * self.ranges, self.norm)
         return replace(self, reach=reach, shifts=self.shifts[:1], nogo=(), known=(), radius=self.radius * share)
+
+    # -- around a search ----------------------------------------------------------------------------------------
+    def wrapped(self, search: Search, backend: Backend) -> Search:
+        """Return the search that goes on until no point of the ball around its answer flips; without a ball, the search."""
+        from ifonly.criteria.robustness.adversary import Siege  # noqa: PLC0415 - loaded for robust questions only
+
+        if isinstance(search, Siege) or not self.reach.any():
+            return search
+        return Siege(search, backend)
+
+    def withstands(self, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> bool:
+        """Whether no point of the ball around `u` flips, proven."""
+        from ifonly.criteria.robustness.adversary import attack  # noqa: PLC0415 - loaded for robust questions only
+
+        return not self.reach.any() or attack(self, u, backend, limits, deadline).safe
+
+    def embedded(self, query: Query) -> list[Form]:
+        """Return a copy of the form per shift; none for the first, which is no shift, where the goal has embedded it."""
+        return [self.form] * (len(self.shifts) - (self.goal is query.goal))
 
     # -- the ball -----------------------------------------------------------------------------------------------
     def ball(self, u: FloatArray) -> Box:

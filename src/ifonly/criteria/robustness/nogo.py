@@ -15,8 +15,8 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.data.schema import Numeric
+from ifonly.models.abilities import Ensemble
 from ifonly.models.forms.scan import Brackets
-from ifonly.models.forms.trees import Trees
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.program.mip import Affine
@@ -137,7 +137,7 @@ def no_go(demand: KeepsLead, query: Query, costs: Costs, u: FloatArray, y: Float
     if demand.form.raw():
         return None
     region = _Region(demand, query, costs, y)
-    if isinstance(demand.form, Trees):
+    if isinstance(demand.form, Ensemble):
         region.grow(demand.form)
     return _widened(demand, _Prices(demand, query, costs, u), region.box, u)
 
@@ -183,7 +183,7 @@ class _Region:
                 k = int(self.cells[j].index(part[0]))
                 self.box.lower[j], self.box.upper[j] = self.cells[j].low[k], self.cells[j].high[k]
 
-    def grow(self, form: Trees) -> None:
+    def grow(self, form: Ensemble) -> None:
         """Add cells and levels, always where an answer could leave the box most cheaply, while all of it flips."""
         tops = _Tops(self.demand, form, self.box)
         wide = self.demand.widened()
@@ -198,7 +198,7 @@ class _Region:
             if isinstance(self.schema.features[j], Numeric):
                 heapq.heappush(ways, (self._price(j, way, wide), j, way))
 
-    def _ways(self, form: Trees) -> list[tuple[int, int]]:
+    def _ways(self, form: Ensemble) -> list[tuple[int, int]]:
         """Return (feature, side) for numbers and (feature, level) for categories."""
         out = [(j, side) for j in self.cells for side in (0, 1)]
         for j in sorted(form.features()):
@@ -234,7 +234,7 @@ class _Region:
 class _Tops:
     """The largest value of one gap over a growing box, every tree for itself, kept up to date leaf by leaf."""
 
-    def __init__(self, demand: KeepsLead, form: Trees, box: Box) -> None:
+    def __init__(self, demand: KeepsLead, form: Ensemble, box: Box) -> None:
         gaps = demand.goal.gaps([Affine.of(k) for k in range(form.n_outputs)], 0.0)
         G = np.zeros((len(gaps), form.n_outputs))
         for row, gap in zip(G, gaps, strict=True):

@@ -17,6 +17,10 @@ class Around:
 
     inner: Form
 
+    def inside(self) -> tuple[Form, ...]:
+        """Return the inner form."""
+        return (self.inner,)
+
     def cuts(self) -> Mapping[int, FloatArray]:
         """Return the thresholds of the inner form."""
         return self.inner.cuts()

@@ -14,10 +14,10 @@ import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
+from ifonly.models.abilities import Bounded, parts_of
 from ifonly.models.form import Form
 from ifonly.models.forms.around import Around
 from ifonly.models.forms.linear import Linear
-from ifonly.models.forms.network import Network
 from ifonly.models.forms.propagate import Block, Bounds, Budget, preactivations
 from ifonly.models.forms.trees import Addition, Nodes, Trees
 from ifonly.program.box import Box
@@ -55,6 +55,10 @@ class Stack:
         """Return the scores of canonical rows."""
         return np.hstack([p(U) for p in self.parts])
 
+    def inside(self) -> tuple[Form, ...]:
+        """Return the parts."""
+        return self.parts
+
     def cuts(self) -> Mapping[int, FloatArray]:
         """Return the thresholds of all parts."""
         found: dict[int, list[FloatArray]] = {}
@@ -82,7 +86,8 @@ class Stack:
 
     def for_budget(self, box: Box, budget: Budget) -> Stack:
         """Return the stack with bounds that hold within the budget."""
-        return Stack(tuple(for_budget(p, box, budget) for p in self.parts))
+        parts = tuple(for_budget(p, box, budget) for p in self.parts)
+        return self if all(new is old for new, old in zip(parts, self.parts, strict=True)) else Stack(parts)
 
     def magnitude(self, box: Box) -> FloatArray:
         """Return the magnitudes of all parts' scores."""
@@ -125,7 +130,8 @@ class Combination(Around):
 
     def for_budget(self, box: Box, budget: Budget) -> Combination:
         """Return the combination with bounds that hold within the budget."""
-        return replace(self, inner=for_budget(self.inner, box, budget))
+        inner = for_budget(self.inner, box, budget)
+        return self if inner is self.inner else replace(self, inner=inner)
 
     def magnitude(self, box: Box) -> FloatArray:
         """Return the largest sum of absolute terms of each score."""
@@ -152,6 +158,10 @@ class Mean:
     def __call__(self, U: FloatArray) -> FloatArray:
         """Return the scores of canonical rows."""
         return _mean([p(U) for p in self.inner.parts], self.weights)
+
+    def inside(self) -> tuple[Form, ...]:
+        """Return the members, side by side."""
+        return (self.inner,)
 
     def cuts(self) -> Mapping[int, FloatArray]:
         """Return the thresholds of all parts."""
@@ -180,7 +190,8 @@ class Mean:
 
     def for_budget(self, box: Box, budget: Budget) -> Mean:
         """Return the mean with bounds that hold within the budget."""
-        return replace(self, inner=self.inner.for_budget(box, budget))
+        inner = self.inner.for_budget(box, budget)
+        return self if inner is self.inner else replace(self, inner=inner)
 
     def magnitude(self, box: Box) -> FloatArray:
         """Return the mean of the parts' magnitudes."""
@@ -377,8 +388,7 @@ def refused(form: Form) -> tuple[FloatArray, ...]:
     own: tuple[FloatArray, ...] = getattr(form, "refused", ())
     if own:
         return own
-    inside = getattr(form, "parts", None) or [f for f in (getattr(form, "inner", None),) if f is not None]
-    return next((points for points in map(refused, inside) if points), ())
+    return next((points for points in map(refused, parts_of(form)) if points), ())
 
 
 def for_budget(form: Form, box: Box, budget: Budget) -> Form:
@@ -386,10 +396,7 @@ def for_budget(form: Form, box: Box, budget: Budget) -> Form:
 
     The program it is embedded in must keep to that budget: beyond it, the scores would be wrong.
     """
-    if isinstance(form, Network):
-        return form.with_bounds(form.preactivations(box, budget))
-    own = getattr(form, "for_budget", None)
-    if own is None:
+    if not isinstance(form, Bounded):
         return form
-    tighter: Form = own(box, budget)
+    tighter: Form = form.for_budget(box, budget)
     return tighter

@@ -10,7 +10,7 @@ the rows that use them, so only undecided units cost a column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,9 +23,7 @@ from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 
-__all__ = ["Block", "Bounds", "Budget", "Extent", "Graph", "Network", "Signal"]
-
-Extent = Callable[[Mip, Affine], tuple[float, float]]
+__all__ = ["Block", "Bounds", "Budget", "Graph", "Network", "Signal"]
 
 # A unit that could move the scores by less than this share of their size is below the noise of float64 itself.
 _NOISE = 1e-13
@@ -193,28 +191,9 @@ class Network:
         last = Block(self.weights, self.constant, np.ones(self.n_outputs))
         return preactivations((*self.blocks, last), box, budget, self.bounds)[-1]
 
-    def tightened(self, mip: Mip, x: Inputs, extent: Extent) -> Network:
-        """Return the network with bounds from `extent`, asked about each undecided unit in turn (optimisation-based).
-
-        Parameters
-        ----------
-        mip, x
-            A scratch program, which may already hold rows such as a cost budget; the network is added to it.
-        extent
-            ``(program, expression) -> (lower, upper)``: sound bounds of the expression, e.g. by two linear programs.
-        """
-        found: list[Bounds] = []
-        writer = _Writer(mip, x, self._influence(), self._noise(x.box))
-        for k, block in enumerate(self.blocks):
-            known = [*found, *self.bounds[k:]]
-            lower, upper = preactivations(self.blocks[: k + 1], x.box, None, known)[k]
-            sums = writer.sums(block.weights, block.constant)
-            for i in np.flatnonzero(writer.undecided(block, lower, upper)) if k else ():
-                low, high = extent(mip, writer.expression(sums, int(i)))
-                lower[i], upper[i] = max(lower[i], low), min(upper[i], high)
-            found.append((lower, upper))
-            writer.add(block, lower, upper)
-        return self.with_bounds(found)
+    def for_budget(self, box: Box, budget: Budget) -> Network:
+        """Return the network with unit bounds that hold within the budget."""
+        return self.with_bounds(self.preactivations(box, budget))
 
     # -- the program --------------------------------------------------------------------------------------------
     def embed(self, mip: Mip, x: Inputs) -> list[Affine]:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
+from ifonly.models.abilities import Ensemble
 from ifonly.models.forms.leaves import Leaves
-from ifonly.models.forms.trees import Trees
 from ifonly.program.box import Box
 
 __all__ = ["Brackets", "TreeScan", "inside"]
@@ -23,7 +23,7 @@ __all__ = ["Brackets", "TreeScan", "inside"]
 BoolArray = npt.NDArray[np.bool_]
 
 
-def inside(trees: Trees, j: int, parts: FloatArray, leaves: IntArray | slice) -> BoolArray:
+def inside(trees: Ensemble, j: int, parts: FloatArray, leaves: IntArray | slice) -> BoolArray:
     """Return, per value of feature `j` (rows of its canonical part) and leaf, whether the leaf allows it."""
     schema, table = trees.schema, trees.leaves
     if not isinstance(schema.features[j], Numeric):
@@ -52,7 +52,7 @@ class Brackets:
         One row per function.
     """
 
-    def __init__(self, trees: Trees, G: FloatArray, c: FloatArray) -> None:
+    def __init__(self, trees: Ensemble, G: FloatArray, c: FloatArray) -> None:
         self.trees, self.G = trees, G
         self.leaves = trees.leaves
         self.values: FloatArray = self.values_of(self.leaves)
@@ -60,7 +60,7 @@ class Brackets:
 
     def values_of(self, leaves: Leaves) -> FloatArray:
         """Return what each leaf adds to each function, for some leaves of these trees."""
-        return np.asarray(self.trees.nodes.value[leaves.node] @ self.G.T)
+        return np.asarray(self.trees.leaf_values(leaves.node) @ self.G.T)
 
     def alive(self, box: Box) -> BoolArray:
         """Return the leaves that some point of the box can reach."""

@@ -186,6 +186,10 @@ class Stepped:
         """Return the scores of canonical rows."""
         return self.inner(self.lift.rows(U))
 
+    def inside(self) -> tuple[Form, ...]:
+        """Return the form of the longer vector."""
+        return (self.inner,)
+
     def cuts(self) -> Mapping[int, FloatArray]:
         """Return the bin edges per numeric feature."""
         return {int(j): np.unique(self.lift.cut[self.lift.feature == j]) for j in np.unique(self.lift.feature)}
@@ -214,7 +218,8 @@ class Stepped:
 
     def for_budget(self, box: Box, budget: Budget) -> Stepped:
         """Return the form with bounds that hold within the budget."""
-        return replace(self, inner=for_budget(self.inner, self.lift.box(box), self.lift.budget(budget)))
+        inner = for_budget(self.inner, self.lift.box(box), self.lift.budget(budget))
+        return self if inner is self.inner else replace(self, inner=inner)
 
     def refined(self, u: FloatArray) -> Stepped | None:
         """Refine the inner form."""

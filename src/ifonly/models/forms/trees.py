@@ -109,12 +109,19 @@ class Trees(Lean):
     # -- NumPy's side -------------------------------------------------------------------------------------------
     def __call__(self, U: FloatArray) -> FloatArray:
         """Return the scores of canonical rows."""
-        add = self.addition or Addition(self.nodes.value, self.base)
         out = np.empty((len(U), self.n_outputs))
         for start in range(0, len(U), _ROWS_AT_ONCE):
             part = U[start : start + _ROWS_AT_ONCE]
-            out[start : start + len(part)] = add(self.leaf_of(part))
+            out[start : start + len(part)] = self.added(self.leaf_of(part))
         return out
+
+    def added(self, leaf: IntArray) -> FloatArray:
+        """Return the scores of rows that fall into these leaves, added up as the framework does."""
+        return (self.addition or Addition(self.nodes.value, self.base))(leaf)
+
+    def leaf_values(self, node: IntArray) -> FloatArray:
+        """Return what leaf nodes add to the scores."""
+        return np.asarray(self.nodes.value[node])
 
     def leaf_of(self, U: FloatArray) -> IntArray:
         """Return the leaf node of each row in each tree, shape (rows, trees)."""

@@ -56,6 +56,10 @@ class Votes:
         """Return the votes of canonical rows."""
         return np.asarray(np.eye(self.n_outputs)[self.read.decide(self.read.form(U))])
 
+    def inside(self) -> tuple[Form, ...]:
+        """Return the classifier's form."""
+        return (self.read.form,)
+
     def cuts(self) -> Mapping[int, FloatArray]:
         """Return the thresholds of the classifier's form."""
         return self.read.form.cuts()

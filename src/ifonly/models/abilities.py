@@ -1,0 +1,120 @@
+"""Abilities of forms: what a family offers to searches beyond the `Form` protocol.
+
+A search never asks which class a form is of. It asks for one of these protocols, and a family has an ability by having
+the members; nothing is registered. In Python 3.11 such a check takes some ten microseconds, so a search asks once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from ifonly.arrays import FloatArray, IntArray
+from ifonly.data.schema import Schema
+from ifonly.models.form import Form
+from ifonly.models.forms.leaves import Leaves
+from ifonly.models.forms.propagate import Budget
+from ifonly.program.box import Box
+
+__all__ = ["Bounded", "Composite", "Ensemble", "LinearScores", "has_units", "parts_of"]
+
+
+@runtime_checkable
+class LinearScores(Protocol):
+    """Scores that are affine in the canonical vector: ``weights @ u + intercept``."""
+
+    @property
+    def weights(self) -> FloatArray:
+        """One row of weights per score."""
+        ...
+
+    @property
+    def intercept(self) -> FloatArray:
+        """One constant per score."""
+        ...
+
+
+@runtime_checkable
+class Ensemble(Protocol):
+    """Scores that are sums over trees, each of which is a partition of all points into boxes, its leaves."""
+
+    @property
+    def schema(self) -> Schema:
+        """The features."""
+        ...
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        ...
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        ...
+
+    @property
+    def base(self) -> FloatArray:
+        """The scores before any tree."""
+        ...
+
+    @property
+    def leaves(self) -> Leaves:
+        """Every leaf of every tree as a box."""
+        ...
+
+    def leaf_of(self, U: FloatArray) -> IntArray:
+        """Return the leaf node of each row in each tree."""
+        ...
+
+    def leaf_values(self, node: IntArray) -> FloatArray:
+        """Return what leaf nodes add to the scores."""
+        ...
+
+    def added(self, leaf: IntArray) -> FloatArray:
+        """Return the scores of rows that fall into these leaves, added up as the framework does."""
+        ...
+
+    def cuts(self) -> Mapping[int, FloatArray]:
+        """Return numeric feature -> raw thresholds."""
+        ...
+
+    def features(self) -> frozenset[int]:
+        """Return the features that some tree looks at."""
+        ...
+
+    def within(self, box: Box) -> Form:
+        """Return the same scores for points of a box, with the leaves that it leaves open."""
+        ...
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A form whose program has bounds inside, which are tighter where all changes together keep to a budget."""
+
+    def for_budget(self, box: Box, budget: Budget) -> Form:
+        """Return the form with bounds that hold at all points of the box within the budget; itself where none is tighter.
+
+        The program it is embedded in must keep to that budget: beyond it, the scores would be wrong.
+        """
+        ...
+
+
+@runtime_checkable
+class Composite(Protocol):
+    """A form made of other forms."""
+
+    def inside(self) -> tuple[Form, ...]:
+        """Return the forms it is made of."""
+        ...
+
+
+def has_units(form: Form) -> bool:
+    """Whether a form is, or is made of, one whose own units a budget decides, as a network's."""
+    parts = parts_of(form)
+    return any(map(has_units, parts)) if parts else isinstance(form, Bounded)
+
+
+def parts_of(form: Form) -> tuple[Form, ...]:
+    """Return the forms that a form is made of; none for one that is no composite."""
+    return form.inside() if isinstance(form, Composite) else ()

@@ -1,0 +1,61 @@
+"""Demands that wrap a search, which then goes on until its answer withstands them; forms that demands embed; ranges."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ifonly.arrays import FloatArray
+from ifonly.deadline import Deadline
+from ifonly.models.form import Form
+from ifonly.question.found import Found
+from ifonly.question.query import Query
+from ifonly.question.statement import Statement
+from ifonly.solvers.backend import Backend, Limits
+
+__all__ = ["Embeds", "Ranges", "Search", "Sought", "Wraps"]
+
+
+class Sought(NamedTuple):
+    """Result of a search, and the statement with all that was demanded in the end."""
+
+    found: Found
+    statement: Statement
+
+
+Search = Callable[[Statement, Limits, Deadline], Sought]
+
+
+class Wraps(ABC):
+    """A demand that no single program can state: it wraps the search, which then asks again until the demand is met.
+
+    A statement may hold several demands of one kind. One wrapper serves them all: `wrapped` returns a search that is
+    already wrapped by its own kind as it is.
+    """
+
+    @abstractmethod
+    def wrapped(self, search: Search, backend: Backend) -> Search:
+        """Return a search whose answers are proven to meet this demand; the search itself where a program can state it."""
+
+    @abstractmethod
+    def withstands(self, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> bool:
+        """Whether a point, as it will be returned, is proven to meet this demand."""
+
+
+class Embeds(ABC):
+    """A demand whose rows hold whole forms, beside the one of the goal."""
+
+    @abstractmethod
+    def embedded(self, query: Query) -> list[Form]:
+        """Return these forms, one for each time that it is embedded."""
+
+
+class Ranges(ABC):
+    """A criterion that says how far the numbers of an answer may go."""
+
+    @abstractmethod
+    def ranges(
+        self, statement: Statement, u: FloatArray, backend: Backend, deadline: Deadline
+    ) -> dict[str, tuple[float, float]]:
+        """Return, per changed numeric feature, the lowest and highest value that keeps the outcome."""

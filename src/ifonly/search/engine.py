@@ -1,0 +1,77 @@
+"""Engine: the protocol of a search, and the check by which solver-free engines tell the questions they can take."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from ifonly.program.box import Box
+from ifonly.question.abilities import Counts
+from ifonly.question.demand import BoxDemand
+from ifonly.question.found import Found
+from ifonly.question.goal import Goal
+from ifonly.question.statement import Statement
+from ifonly.search.progress import Progress
+
+__all__ = ["NO_SOLVER", "Engine", "Separable", "separable"]
+
+NO_SOLVER = "no solver needed"
+
+
+class Engine(Protocol):
+    """A way to search a box for the cheapest point that meets all demands.
+
+    Examples
+    --------
+    An engine that takes questions of one admissible point:
+
+    >>> import numpy as np
+    >>> from ifonly.question.found import Ended
+    >>> class Fixed:
+    ...     name = "fixed"
+    ...
+    ...     def accepts(self, statement, box):
+    ...         return all(box.is_fixed(j) for j in range(len(box.schema)))
+    ...
+    ...     def search(self, statement, box, progress):
+    ...         u = statement.query.factual
+    ...         holds = all(d.holds(statement.query, u[None, :])[0] for d in statement.demands)
+    ...         return Found(Ended.CLOSED, u, 0.0, solver=self.name) if holds else Found.nothing(self.name)
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    def accepts(self, statement: Statement, box: Box) -> bool:
+        """Whether the question is of a kind that this engine can close."""
+        ...
+
+    def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
+        """Search a box that is not empty; `Ended.GAVE_UP` hands it on to the next engine, with the incumbent so far.
+
+        Only points below the cut-off of `progress` count, and the deadline is to be kept.
+        """
+        ...
+
+
+class Separable(NamedTuple):
+    """A question in which nothing but the goal reaches beyond single features: the goal, and how many may change."""
+
+    goal: Goal
+    most: int
+
+
+def separable(statement: Statement) -> Separable | None:
+    """Return the goal and the number of changes, or None where a cost or a demand couples features in another way."""
+    goal, most = None, len(statement.query.schema)
+    if statement.exempt() or not statement.separable():
+        return None
+    for demand in statement.demands:
+        if isinstance(demand, Goal) and goal is None:
+            goal = demand
+        elif isinstance(demand, Counts):
+            most = min(most, demand.at_most())
+        elif not isinstance(demand, BoxDemand):
+            return None
+    return None if goal is None else Separable(goal, most)

@@ -1,0 +1,127 @@
+"""The engines in the order in which they are tried, and the search that tries them: from a statement to a point and a proof.
+
+The answer is not verified yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ifonly.deadline import Deadline
+from ifonly.errors import SolverFailed
+from ifonly.events import OnEvent
+from ifonly.program.box import Box
+from ifonly.question.demand import Demand
+from ifonly.question.found import Ended, Found
+from ifonly.question.guidance import Branch, Branches
+from ifonly.question.statement import Statement
+from ifonly.search.boxes import Boxes
+from ifonly.search.cells import Cells
+from ifonly.search.engine import NO_SOLVER, Engine
+from ifonly.search.linear import Knapsack
+from ifonly.search.progress import Progress
+from ifonly.search.single_tree import SingleTree
+from ifonly.solvers.backend import Backend, Limits
+
+__all__ = ["ENGINES", "WITH_SOLVER", "engines_for", "find"]
+
+ENGINES: tuple[Engine, ...] = (Knapsack(), SingleTree(), Cells(), Boxes())
+WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # a solver that was asked for by name solves every question
+
+NEVER = Deadline.never()
+_BRANCH_DUST = 1e-12
+
+
+def engines_for(backend: Backend) -> tuple[Engine, ...]:
+    """Return the engines of a ``solver=``: all of them for the automatic choice, else only those that use the solver."""
+    return ENGINES if backend.name == "auto" else WITH_SOLVER
+
+
+def find(
+    statement: Statement,
+    backend: Backend,
+    limits: Limits,
+    on_event: OnEvent | None = None,
+    deadline: Deadline = NEVER,
+    engines: Sequence[Engine] | None = None,
+) -> Found:
+    """Search for the cheapest point that meets all demands, within the limits and before the deadline.
+
+    `engines` are tried in their order; those of the solver by default (see `engines_for`).
+    """
+    box = statement.box()
+    if box.empty() is not None:
+        return Found.nothing()
+    tried = engines_for(backend) if engines is None else tuple(engines)
+    hunt = _Hunt(tried, backend, limits, deadline.within(limits.seconds), on_event)
+    for demand in statement.demands:
+        branches = demand.branches(statement, box, hunt.deadline) if isinstance(demand, Branches) else None
+        if branches is not None:
+            return hunt.over_branches(statement, demand, branches)
+    return hunt.in_box(statement, box, limits.cutoff)
+
+
+@dataclass(frozen=True)
+class _Hunt:
+    """One call of `find`: who searches, and within which limits."""
+
+    engines: tuple[Engine, ...]
+    backend: Backend
+    limits: Limits
+    deadline: Deadline
+    on_event: OnEvent | None
+
+    def in_box(self, statement: Statement, box: Box, cutoff: float) -> Found:
+        """Try the engines in turn, until one does not give up."""
+        if box.empty() is not None:
+            return Found.nothing()
+        progress = Progress(self.backend, replace(self.limits, cutoff=cutoff), self.deadline, self.on_event)
+        try:
+            for engine in self.engines:
+                if engine.accepts(statement, box):
+                    found = engine.search(statement, box, progress)
+                    if found.ended is not Ended.GAVE_UP:
+                        return found
+        except KeyboardInterrupt:  # outside of the solver: what is known so far still counts
+            progress.interrupt()
+            return progress.found()
+        progress.leave(-np.inf)
+        return replace(progress.found(), ended=Ended.GAVE_UP)
+
+    def over_branches(self, statement: Statement, demand: Demand, branches: Iterable[Branch]) -> Found:
+        """Search alternatives in the order of their bounds until the next bound passes the best answer."""
+        best, value, open_bound = Found.nothing(), self.limits.cutoff, np.inf
+        for branch in branches:
+            if branch.bound > value - _BRANCH_DUST:
+                break
+            if self.deadline.passed:
+                open_bound = min(open_bound, branch.bound)
+                break
+            others = tuple(branch.demand if d is demand else d for d in statement.demands)
+            part = replace(statement, demands=others)
+            try:
+                found = self.in_box(part, branch.box, value)
+            except SolverFailed:
+                if best.u is None:
+                    raise
+                open_bound = min(open_bound, branch.bound)  # what was found before is not lost
+                continue
+            # The bounds of alternatives are linear programs, even where all that is left of one needs no solver.
+            found = replace(found, solver=self.backend.label if found.solver == NO_SOLVER else found.solver)
+            if found.ended is not Ended.CLOSED:
+                open_bound = min(open_bound, max(found.bound, branch.bound))
+            if found.u is not None:
+                cost = float(part.objective(found.u[None, :])[0])
+                if best.u is None or cost < value:
+                    best, value = replace(found, bound=min(found.bound, cost)), min(cost, value)
+            elif best.u is None and not found.infeasible:
+                best = found
+            if found.interrupted:
+                return replace(best, ended=Ended.INTERRUPTED, bound=min(best.bound, open_bound, branch.bound))
+        if open_bound < np.inf:
+            ended = Ended.LIMIT if best.ended is Ended.CLOSED else best.ended
+            return replace(best, ended=ended, bound=min(best.bound, open_bound))
+        return best
