@@ -25,20 +25,17 @@ from ifonly.search.reduce import Reducer
 from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.branch_and_price import with_blocks
 from ifonly.solvers.tangents import relaxation, solve
+from ifonly.tolerances import ROUNDING as _BRANCH_DUST
+from ifonly.tolerances import ROUNDING as _TIE
 from ifonly.tolerances import closing_gap
 
 __all__ = ["find", "run"]
-
-_BRANCH_DUST = 1e-12
 
 
 _NO_SOLVER = "no solver needed"
 
 
 NEVER = Deadline.never()
-
-
-_TIE = 1e-12
 
 
 _SMALL = 400  # open leaves that the solver closes in a few milliseconds

@@ -20,11 +20,11 @@ from ifonly.models.forms.linear import Linear
 from ifonly.models.forms.scan import Brackets, TreeScan
 from ifonly.program.box import Box
 from ifonly.search.reduce import Menu, Reducer
+from ifonly.tolerances import DUST as _DUST
+from ifonly.tolerances import ROUNDING as _TIE
 
 __all__ = ["Incumbents", "Known"]
 
-_DUST = 1e-9
-_TIE = 1e-12
 NEVER = Deadline.never()
 _MOST_PAIRS = 10_000_000  # pairs of values of two features that are worth looking at for one box
 _PAIRS_AT_ONCE = 1_000_000  # of them in one table: some 50 MB

@@ -23,13 +23,13 @@ from math import ceil, floor, inf
 from typing import NamedTuple
 
 from ifonly.deadline import Deadline
-from ifonly.tolerances import closing_gap
+from ifonly.tolerances import OPTIMALITY, closing_gap
+from ifonly.tolerances import ROUNDING as _DUST
 
 __all__ = ["UNFINISHED", "Answer", "Jump", "Slide", "Unfinished", "cheapest_moves"]
 
 _MOST_NODES = 4000
 _MOST_LINES = 60
-_DUST = 1e-12
 _ROUNDING = 8.0 * 2.0**-52
 NEVER = Deadline.never()
 
@@ -122,7 +122,7 @@ def cheapest_moves(
     need: float,
     most: int | None = None,
     *,
-    gap: float = 1e-6,
+    gap: float = OPTIMALITY,
     cutoff: float = inf,
     deadline: Deadline = NEVER,
 ) -> Answer | Unfinished | None:

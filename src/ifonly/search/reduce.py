@@ -25,10 +25,10 @@ from ifonly.program.mip import Affine
 from ifonly.question.costs import Costs
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
+from ifonly.tolerances import DUST as _DUST
+from ifonly.tolerances import ROUNDING
 
 __all__ = ["Menu", "Options", "Reducer"]
-
-_DUST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ class Reducer:
         if a == 0.0 and b == 0.0:
             return np.inf
         reach = left / b if a == 0.0 else (-b + np.sqrt(b * b + 4.0 * a * left)) / (2.0 * a)
-        return float(reach * (1.0 + 1e-12) + 1e-12)
+        return float(reach * (1.0 + ROUNDING) + ROUNDING)
 
     # -- what the trees can reach -------------------------------------------------------------------------------
     @cached_property

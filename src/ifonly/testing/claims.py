@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ifonly.tolerances import FEASIBILITY
+
 __all__ = ["TOLERANCE", "require"]
 
-TOLERANCE = 1e-6
+TOLERANCE = FEASIBILITY
 
 
 def require(condition: object, sentence: str) -> None:

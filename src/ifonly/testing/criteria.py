@@ -16,6 +16,7 @@ from ifonly.question.statement import Statement
 from ifonly.solvers.backend import Limits
 from ifonly.solvers.tangents import solve
 from ifonly.testing.claims import TOLERANCE, require
+from ifonly.tolerances import DUST, LP_EXACT, OPTIMALITY
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -51,11 +52,11 @@ def check_criterion(
     for u in _rows_near(asked, points, np.random.default_rng(seed)):
         holds = all(bool(d.holds(asked, u[None, :])[0]) for d in demands)
         met += holds
-        if not bool(box.contains(u[None, :], 1e-9)[0]):
+        if not bool(box.contains(u[None, :], DUST)[0]):
             require(not holds, f"the box excludes a row that every demand allows: {u.tolist()}")
             continue
         problem = _pinned(statement, u)
-        answer = solve(problem.arrays(), explainer.backend, Limits(gap=1e-7))
+        answer = solve(problem.arrays(), explainer.backend, Limits(gap=0.1 * OPTIMALITY))
         feasible = answer.values is not None
         require(feasible == holds, f"NumPy says {holds}, the optimiser {feasible} about {u.tolist()}")
         if feasible:
@@ -93,7 +94,7 @@ def _pinned(statement: Statement, u: FloatArray) -> Problem:
     for j in range(len(schema)):
         part = u[schema.slice(j)]
         if j in numeric:
-            problem.mip.row(problem.x.raw(j), float(part[0]) - 1e-9, float(part[0]) + 1e-9)
+            problem.mip.row(problem.x.raw(j), float(part[0]) - LP_EXACT, float(part[0]) + LP_EXACT)
         else:
             problem.mip.row(problem.x.level_in(j, part > 0.5), 1.0, 1.0)
     problem.minimise(statement.costs())

@@ -22,6 +22,8 @@ from ifonly.program.mip import Affine
 from ifonly.question.demand import Demand
 from ifonly.question.query import Query
 from ifonly.question.words import number
+from ifonly.tolerances import DUST as _DUST
+from ifonly.tolerances import FEASIBILITY
 
 if TYPE_CHECKING:
     from ifonly.question.problem import Problem
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Follows", "Mechanism", "is_settled"]
 
-_TOLERANCE = 1e-6  # within which the equation holds, in the feature's own unit
-_DUST = 1e-9  # of the value: a consequence smaller than this is rounding, not a change
+_TOLERANCE = FEASIBILITY  # within which the equation holds, in the feature's own unit
 
 
 @dataclass(frozen=True, eq=False)

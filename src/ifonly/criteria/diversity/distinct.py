@@ -26,6 +26,8 @@ from ifonly.question.criterion import Criterion
 from ifonly.question.demand import Demand
 from ifonly.question.query import Query
 from ifonly.question.words import number
+from ifonly.tolerances import ON_GRID as _DUST
+from ifonly.tolerances import ROUNDING, STORED_FLOAT32, STORED_FLOAT64
 
 if TYPE_CHECKING:
     from ifonly.question.problem import Problem
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
 
 _LEAST_MOVE = 1e-4  # of the training range: less than that is not another answer
-_DUST = 1e-9  # of a sum of whole steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class OtherFeatures(Distinct):
             return Affine(constant=float(self.changed[j]))
         if self.changed[j]:
             return 1.0 - problem.x.changed(j)
-        return problem.x.surely_changed(j, _LEAST_MOVE * max(float(problem.query.training.range[j]), 1e-12))
+        return problem.x.surely_changed(j, _LEAST_MOVE * max(float(problem.query.training.range[j]), ROUNDING))
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows change another set."""
@@ -208,7 +209,7 @@ def _kept(feature: Feature) -> float:
     if not isinstance(feature, Numeric) or feature.step is not None:
         return 1.0
     kind = getattr(feature.dtype, "numpy_dtype", feature.dtype)
-    return 1.0 - (1e-4 if np.dtype(kind).kind == "f" and np.dtype(kind).itemsize < 8 else 1e-6)
+    return 1.0 - (STORED_FLOAT32 if np.dtype(kind).kind == "f" and np.dtype(kind).itemsize < 8 else STORED_FLOAT64)
 
 
 def looked_at(query: Query, criteria: Sequence[Criterion], demands: Sequence[Demand]) -> frozenset[int]:

@@ -32,6 +32,7 @@ from ifonly.question.demand import Demand
 from ifonly.question.query import Query
 from ifonly.question.words import number
 from ifonly.solvers.priced_lp import Block
+from ifonly.tolerances import IN_HULL
 
 if TYPE_CHECKING:
     from ifonly.question.problem import Problem
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TOLERANCE", "InHull"]
 
-TOLERANCE = 1e-7
+TOLERANCE = IN_HULL
 _SQUEEZES = 3
 _WORTH = 0.8  # shrinking by less than this is not worth another pass
 

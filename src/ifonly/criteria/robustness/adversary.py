@@ -28,6 +28,7 @@ from ifonly.question.found import Found
 from ifonly.question.statement import Statement
 from ifonly.solvers.backend import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
+from ifonly.tolerances import TINY
 
 __all__ = ["Attack", "Solve", "attack", "withstand", "withstands"]
 
@@ -162,7 +163,7 @@ def _within_one(inner: Sequence[Affine]) -> Convex:
         return float(np.linalg.norm(d)) - 1.0
 
     def gradient(d: FloatArray) -> FloatArray:
-        return d / max(float(np.linalg.norm(d)), 1e-300)
+        return d / max(float(np.linalg.norm(d)), TINY)
 
     return Convex(tuple(inner), function, gradient)
 

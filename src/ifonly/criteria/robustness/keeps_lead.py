@@ -24,6 +24,8 @@ from ifonly.question.feasible import feasible
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.words import number
+from ifonly.tolerances import DUST as _WIDER
+from ifonly.tolerances import ON_GRID as _GRID_DUST
 
 if TYPE_CHECKING:
     from ifonly.question.problem import Problem
@@ -33,11 +35,9 @@ __all__ = ["Ball", "Stays", "lead", "on_grid"]
 
 Ball = Literal["linf", "l2"]
 
-_GRID_DUST = 1e-9
 _SWEEPS = 2
 _SPREAD = 65
 _PULLING = 0.2  # share of the time left that points known to be robust may be pulled back in
-_WIDER = 1e-9  # shifts reach this share beyond the ball, so that rounding never lets its edge slip out
 
 
 def lead(goal: Goal, scores: FloatArray) -> FloatArray:

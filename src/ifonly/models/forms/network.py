@@ -22,13 +22,11 @@ from ifonly.models.forms.propagate import Block, Bounds, Budget, preactivations,
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine, Mip
 from ifonly.program.variables import Variables
+from ifonly.tolerances import NOISE
 
 __all__ = ["Block", "Bounds", "Budget", "Extent", "Graph", "Network", "Signal"]
 
 Extent = Callable[[Mip, Affine], tuple[float, float]]
-
-# A unit that could move the scores by less than this share of their size is below the noise of float64 itself.
-_NOISE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +241,7 @@ class Network:
         return np.asarray(np.abs(self.weights) @ size + np.abs(self.constant))
 
     def _noise(self, box: Box) -> float:
-        return float(_NOISE * self.magnitude(box).max())
+        return float(NOISE * self.magnitude(box).max())
 
 
 @dataclass(frozen=True, eq=False)

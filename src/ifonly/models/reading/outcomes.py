@@ -15,6 +15,7 @@ from ifonly.models.forms.compose import combine
 from ifonly.models.forms.curves import Curve, Softmax
 from ifonly.models.forms.votes import Votes
 from ifonly.models.read import Read
+from ifonly.tolerances import SAME_POINT
 from ifonly.warning_filters import silenced
 
 __all__ = ["Bent", "Function", "least", "missing_for_all", "one_score", "probabilities", "shares", "values", "votes"]
@@ -155,7 +156,7 @@ def _sigmoid_slope(link: Function) -> float | None:
     s = np.linspace(-3.0, 3.0, 25)
     p = link(s[:, None])[:, 1]
     a = float(np.log(p[-1]) - np.log1p(-p[-1])) / s[-1] if 0.0 < p[-1] < 1.0 else np.nan
-    return a if np.allclose(p, SIGMOID(a * s), rtol=1e-12, atol=1e-14) else None
+    return a if np.allclose(p, SIGMOID(a * s), **SAME_POINT) else None
 
 
 def votes(read: Read) -> Form:
