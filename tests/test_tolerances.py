@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 import warnings
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -186,3 +189,59 @@ def test_a_file_keeps_the_gap_that_was_asked_for() -> None:
     assert back[0].certificate == loose[0].certificate
     assert back.status == "within_gap"
     assert np.isclose(back[0].certificate.asked_gap, 0.9)
+
+
+# -- one place for all of them -----------------------------------------------------------------------------------------
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "ifonly"
+SMALL = 1e-4
+
+# Small numbers that are no tolerances, with the reason.
+ALLOWED = {
+    ("models/readers/lightgbm.py", 1e-35): "LightGBM's own constant kZeroThreshold",
+    ("models/readers/onnx.py", 1e-5): "the default of BatchNormalization's epsilon in the ONNX standard",
+    ("search/affordable.py", 1e-6): "seconds per entry",
+    ("search/affordable.py", 3e-6): "seconds per entry",
+    ("search/cells.py", 5e-6): "seconds per leaf",
+    ("search/cells.py", 1e-7): "share of a search that must be done by its first look",
+    ("studies/cases.py", 1e-8): "the gap that a study asks for",
+}
+
+
+def small_numbers(text: str) -> set[float]:
+    """The numbers written in a module that lie strictly between 0 and 1e-4, powers such as ``10**-9`` included."""
+    out = set()
+    for node in ast.walk(ast.parse(text)):
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and ast.unparse(node.left) in {"10", "10.0"}:
+            with suppress(ValueError):  # a power that is computed
+                value = 10.0 ** ast.literal_eval(node.right)
+        if isinstance(value, float) and 0.0 < abs(value) < SMALL:
+            out.add(value)
+    return out
+
+
+def modules() -> dict[str, Path]:
+    return {p.relative_to(SOURCE).as_posix(): p for p in SOURCE.rglob("*.py") if p.name != "tolerances.py"}
+
+
+@pytest.mark.parametrize("where", sorted(modules()))
+def test_tolerances_are_in_one_place(where: str) -> None:
+    found = small_numbers(modules()[where].read_text(encoding="utf-8"))
+    left = sorted(n for n in found if (where, n) not in ALLOWED)
+    assert not left, f"give {left} a name in ifonly.tolerances, with what it is derived from"
+
+
+def test_what_is_allowed_is_there() -> None:
+    paths = modules()
+    for where, number in ALLOWED:
+        assert number in small_numbers(paths[where].read_text(encoding="utf-8")), (where, number)
+
+
+@pytest.mark.parametrize("text", ["_DUST = 1e-9", "x <= y + 1e-12", "f(gap=0.00001)", "a > 10.0**-9", "b = -1e-6"])
+def test_a_tolerance_elsewhere_is_seen(text: str) -> None:
+    assert small_numbers(text)
+
+
+@pytest.mark.parametrize("text", ["share = 0.01", "x = 1e9", "y = 0.0", "z = 2.0**-52"])
+def test_other_numbers_are_left_alone(text: str) -> None:
+    assert not small_numbers(text)

@@ -1,4 +1,10 @@
-"""Tolerances: how close the cost of an answer must be to its bound, in one place.
+"""Tolerances: every number below which two things count as the same, in one place.
+
+Three things are not exact, and all tolerances come from them:
+
+* sums of floats: a float64 has a spacing of ``2^-52 = 2.2e-16``, and a sum of some thousand terms loses some thousand of it;
+* solvers: branch and bound keeps rows and integers to 1e-6, a linear program that is asked to keeps its rows to 1e-9;
+* proofs: an answer is optimal when its cost is within a gap of 1e-6 of the bound.
 
 Costs are not negative, and a gap is relative to the cost of the answer: ``(objective - bound) / |objective|``. Relative
 to nothing, a gap means nothing, so costs below `LEAST_COST` are treated as if they were that large. Then two costs that
@@ -8,13 +14,92 @@ differ by less than ``OPTIMALITY * LEAST_COST = 1e-12`` count as equal, which is
 from __future__ import annotations
 
 from math import inf, isnan
+from typing import TypedDict
 
-__all__ = ["EDGE", "LEAST_COST", "OPTIMALITY", "ROUNDING", "allowed_gap", "closing_gap", "relative_gap"]
+__all__ = [
+    "BEYOND_A_TIE",
+    "BEYOND_A_TIE_IN_BALL",
+    "CHAINED_ROUNDING",
+    "DUST",
+    "EDGE",
+    "FEASIBILITY",
+    "FLOAT32_ROOM",
+    "FLOAT64_ROOM",
+    "INTEGRALITY",
+    "IN_HULL",
+    "LEAST_COST",
+    "LEAST_GAIN",
+    "LP_EXACT",
+    "LP_ROOM",
+    "MULTIPLE",
+    "NOISE",
+    "NO_GAP",
+    "ON_BREAKPOINT",
+    "ON_GRID",
+    "OPTIMALITY",
+    "RIDGE",
+    "ROUNDING",
+    "SAME_POINT",
+    "SMALLEST_ENTRY",
+    "SMALLEST_THRESHOLD",
+    "STORED_FLOAT32",
+    "STORED_FLOAT64",
+    "TINY",
+    "allowed_gap",
+    "closing_gap",
+    "relative_gap",
+]
 
+# -- proofs ----------------------------------------------------------------------------------------------------------
 OPTIMALITY = 1e-6  # relative gap up to which an answer is called proven optimal
-EDGE = 1e-12  # share of an end of an interval by which a value may lie beyond it: decimal numbers are not exact
-ROUNDING = 1e-12  # share of the sum of absolute terms by which a linear row may be off: sums are not exact
 LEAST_COST = 1e-6  # cost below which gaps are no longer relative to the cost
+NO_GAP = OPTIMALITY * LEAST_COST  # gap that a solver is given where it may leave none
+
+# -- sums of floats --------------------------------------------------------------------------------------------------
+ROUNDING = 1e-12  # share of the sum of absolute terms by which a sum may be off: some 4,000 spacings of float64
+EDGE = 1e-12  # share of an end of an interval by which a value may lie beyond it: decimal numbers are not exact
+CHAINED_ROUNDING = 10.0 * ROUNDING  # the same for sums of sums: layers, chains of a curve, a transformer's columns
+NOISE = 0.1 * ROUNDING  # share of the scores' size below which a single term is lost in the rounding of the others
+DUST = 1e-9  # share that is more than sums can lose and less than a solver sees: widens bounds, and is no gain
+TINY = 1e-300  # keeps a divisor from being 0: near the least normal float64
+FLOAT64_ROOM = 1e-14  # share of a number within which its neighbours in float64 lie, some 45 of them
+FLOAT32_ROOM = 1e-6  # share of a number within which its neighbours in float32 lie, some eight of them (2^-23 = 1.2e-7)
+SMALLEST_THRESHOLD = 1e-30  # the same around 0, where there is no share
+STORED_FLOAT64 = 1e-6  # share of a move that storing it may take away: of a solver's value in float64
+STORED_FLOAT32 = 1e-4  # and in float32, of a value up to a thousand times as large as the move
+
+
+class _Same(TypedDict):
+    rtol: float
+    atol: float
+
+
+SAME_POINT = _Same(rtol=ROUNDING, atol=NOISE)  # of numpy.allclose, for two points or curves that are the same
+
+# -- grids -----------------------------------------------------------------------------------------------------------
+ON_GRID = DUST  # share of a step within which a number lies on the grid: steps are decimal numbers, and so not exact
+MULTIPLE = 0.1 * ON_GRID  # share of its count within which a leaf value is a multiple of a common unit
+
+# -- solvers ---------------------------------------------------------------------------------------------------------
+FEASIBILITY = 1e-6  # to which branch and bound keeps rows and integers: the solvers' own tolerance
+INTEGRALITY = 0.1 * FEASIBILITY  # within which a value of a linear program counts as whole
+LP_EXACT = 1e-9  # to which linear programs are asked to keep rows and reduced costs, for points that are used
+LP_ROOM = 10.0 * LP_EXACT  # what that can move a coordinate or a combination of rows by, several times over
+IN_HULL = 10.0 * LP_ROOM  # distance at which a point counts as in a hull: `LP_ROOM` in each of several coordinates
+SMALLEST_ENTRY = 1e-9  # entries of a matrix below this are zero to HiGHS (its option small_matrix_value)
+LEAST_GAIN = 1e-6  # of a branch in the product score of branching (Achterberg 2007), so that no factor is 0
+ON_BREAKPOINT = 0.1 * FEASIBILITY  # share of a curve's scale within which a point is one where a chain is exact
+# How far beyond a tie a score must lie after none, one, two ... refusals by the model: none at first, so that no point is
+# lost; then more than a solver can overlook.
+BEYOND_A_TIE = (0.0, 4.0 * FEASIBILITY, 40.0 * FEASIBILITY, 400.0 * FEASIBILITY)
+# Of what the score can change by in a ball: by how much it must clear its threshold all over. A tie is not robust, and a
+# solver is off by a little less than this.
+BEYOND_A_TIE_IN_BALL = 10.0 * FEASIBILITY
+
+# -- statistics ------------------------------------------------------------------------------------------------------
+RIDGE = (
+    1e-6  # of each variance, added to a covariance to keep it invertible: correlations up to 1 - 1e-6 are told apart
+)
 
 
 def relative_gap(objective: float, bound: float) -> float:

@@ -21,6 +21,7 @@ from ifonly.criteria.validity import Target
 from ifonly.models.forms.compose import magnitude
 from ifonly.models.read import Model
 from ifonly.program.box import Box
+from ifonly.tolerances import DUST
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -32,7 +33,7 @@ FloatArray = npt.NDArray[np.float64]
 # A score within so many roundings of a threshold may fall on either side of it in a sum of another order, as of a longer
 # block. Answers of continuous models clear it by twice as many (see `Goal.rounding`).
 _ROUNDINGS = 32.0
-_TIE = 1e-9  # the same for probabilities
+_TIE = DUST  # the same for probabilities
 
 
 @dataclass(frozen=True)

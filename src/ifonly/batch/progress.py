@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from ifonly.batch.jobs import Report
+from ifonly.tolerances import DUST
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,7 +78,7 @@ class Silent:
 
     def rate(self, extra: int = 0) -> float:
         """Return rows per second since the beginning."""
-        return (self.asked + extra) / max(time.monotonic() - self._began, 1e-9)
+        return (self.asked + extra) / max(time.monotonic() - self._began, DUST)
 
     def left(self, extra: int = 0) -> float:
         """Return the seconds that the rest will take at that rate."""

@@ -19,6 +19,7 @@ from ifonly.batch.values import value_reader
 from ifonly.data.features import Numeric, plain
 from ifonly.errors import BatchFailed, IfOnlyError
 from ifonly.question.abilities import verified
+from ifonly.tolerances import DUST, OPTIMALITY, ROUNDING
 from ifonly.warning_filters import heard
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Verdict", "verify_plan"]
 
 _MOST_TOLD = 100
-_COST_TOLERANCE = 1e-6
+_COST_TOLERANCE = OPTIMALITY
 
 
 @dataclass
@@ -149,7 +150,7 @@ def _check_answers(
 
 def _same(label: Any, written: Any) -> bool:
     if isinstance(written, float):
-        return bool(np.isclose(float(label), written, rtol=1e-9, atol=1e-12))
+        return bool(np.isclose(float(label), written, rtol=DUST, atol=ROUNDING))
     return bool(label == written) or str(label) == str(written)
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ifonly.arrays import FloatArray
 from ifonly.errors import SchemaError, did_you_mean
+from ifonly.tolerances import ON_GRID
 
 __all__ = [
     "WHOLE_TOLERANCE",
@@ -31,7 +32,7 @@ __all__ = [
     "restore_numbers",
 ]
 
-WHOLE_TOLERANCE = 1e-9
+WHOLE_TOLERANCE = ON_GRID
 _LARGEST_WHOLE = 2.0**53
 _DOUBLE = np.dtype("float64")
 

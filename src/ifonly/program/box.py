@@ -9,10 +9,9 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
+from ifonly.tolerances import ON_GRID
 
 __all__ = ["Box"]
-
-_GRID_DUST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +61,9 @@ class Box:
         step = feature.step
         if step is not None:
             if np.isfinite(lower):
-                lower = feature.snap(float(np.ceil(lower / step - _GRID_DUST)) * step)
+                lower = feature.snap(float(np.ceil(lower / step - ON_GRID)) * step)
             if np.isfinite(upper):
-                upper = feature.snap(float(np.floor(upper / step + _GRID_DUST)) * step)
+                upper = feature.snap(float(np.floor(upper / step + ON_GRID)) * step)
         else:  # what the column cannot hold is no value of the feature
             lower, upper = float(feature.at_least(lower)), float(feature.at_most(upper))
         self.lower[j] = max(self.lower[j], lower)

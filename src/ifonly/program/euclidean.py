@@ -15,10 +15,11 @@ import numpy as np
 
 from ifonly.arrays import IntArray
 from ifonly.program.mip import Affine, Mip
+from ifonly.tolerances import DUST
 
 __all__ = ["at_least_length"]
 
-_ROUNDING = 1e-9  # folding turns a vector and never makes it longer, but for rounding
+_ROUNDING = DUST  # folding turns a vector and never makes it longer, but for rounding
 _FOLDS = 14  # the length is then right to 5e-9 per storey of the tower
 
 

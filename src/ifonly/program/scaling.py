@@ -20,10 +20,10 @@ from scipy import sparse
 
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import Affine, Convex, MipArrays, Square
+from ifonly.tolerances import SMALLEST_ENTRY
 
 __all__ = ["Balanced", "balance", "row_near_one"]
 
-_NOTHING = 1e-9  # entries below this are zero to HiGHS (its option small_matrix_value)
 # Branch and bound gives up a node whose bound is within the feasibility tolerance (1e-6) of the best answer, so what is
 # asked for to 1e-6 of its own size has to be far above 1 in size.
 _COST = 2.0**10
@@ -150,7 +150,7 @@ def _convex(row: Convex, shift: FloatArray, factor: FloatArray) -> Convex:
 def _without_dust(program: MipArrays) -> MipArrays:
     """Replace entries that a solver takes for zero by room in their rows, as much as they could ever be worth."""
     matrix = program.matrix
-    tiny = (np.abs(matrix.data) < _NOTHING) & (matrix.data != 0.0)
+    tiny = (np.abs(matrix.data) < SMALLEST_ENTRY) & (matrix.data != 0.0)
     if not tiny.any():
         return program
     row = np.repeat(np.arange(program.n_rows), np.diff(matrix.indptr))[tiny]
@@ -177,7 +177,7 @@ def row_near_one(program: MipArrays, expression: Affine, limit: float) -> tuple[
     if peak > 0.0:
         factor = _power_of_two(1.0 / peak)
         expression, limit = expression * factor, limit * factor
-    tiny = np.abs(expression.values) < _NOTHING
+    tiny = np.abs(expression.values) < SMALLEST_ENTRY
     if not tiny.any():
         return expression, limit
     at, values = expression.columns[tiny], expression.values[tiny]

@@ -13,6 +13,7 @@ from ifonly.data.schema import Schema
 from ifonly.memo import Lean, Memo, cached_property
 from ifonly.models.read import Model
 from ifonly.models.rows import Rows
+from ifonly.tolerances import RIDGE
 
 __all__ = ["Training"]
 
@@ -87,7 +88,7 @@ class Training(Lean):
         units = np.where(units > 0.0, units, 1.0)
         correlation = np.atleast_2d(np.cov((V - V.mean(axis=0)) / units, rowvar=False))
         variances = np.diag(correlation)
-        ridge = np.where(variances > 0.0, 1e-6 * variances, 1.0)
+        ridge = np.where(variances > 0.0, RIDGE * variances, 1.0)
         return np.asarray(np.linalg.inv(correlation + np.diag(ridge)) / np.outer(units, units))
 
     @cached_property

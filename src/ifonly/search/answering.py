@@ -26,12 +26,12 @@ from ifonly.result.values import Certificate, Change, Counterfactual, Explanatio
 from ifonly.search.blame import explain_infeasibility
 from ifonly.search.engines import find
 from ifonly.solvers.backend import Backend, Limits
+from ifonly.tolerances import ON_GRID as _MULTIPLE
 from ifonly.tolerances import OPTIMALITY
 
 __all__ = ["Answer", "NoMore", "Question", "Several"]
 
 _WIDENINGS = 6
-_MULTIPLE = 1e-9  # of a unit, within which a threshold is taken to be a multiple of it
 _WIDENING = 100.0
 _REPAIRS = 200  # forms made finer and points ruled out, before the margin is widened after all
 NEVER = Deadline.never()

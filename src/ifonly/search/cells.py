@@ -30,11 +30,11 @@ from ifonly.search.engine import NO_SOLVER, separable
 from ifonly.search.grids import Grid, Part
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
+from ifonly.tolerances import ROUNDING as _TIE
 
 __all__ = ["Cells", "Splitting"]
 
 BoolArray = npt.NDArray[np.bool_]
-_TIE = 1e-12
 _FIRST_LOOK = 500  # parts after which progress is judged for the first time, then whenever they have doubled
 _LEAST_DONE = 1e-7  # the share that must be closed by then, ten times as much at each further look
 _MOST_PARTS = 400_000

@@ -19,11 +19,11 @@ from ifonly.models.forms.leaves import Leaves
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.search.reduce import Reducer
+from ifonly.tolerances import DUST as _DUST
 
 __all__ = ["Grid", "Part"]
 
 BoolArray = npt.NDArray[np.bool_]
-_DUST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)

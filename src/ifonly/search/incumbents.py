@@ -21,13 +21,13 @@ from ifonly.question.guidance import Proposes
 from ifonly.question.statement import Statement
 from ifonly.search.progress import Known, Progress
 from ifonly.search.reduce import Menu, Reducer
+from ifonly.tolerances import DUST as _DUST
+from ifonly.tolerances import ROUNDING as _TIE
 
 __all__ = ["SMALL", "Incumbents"]
 
 SMALL = 400  # open leaves that the solver closes in a few milliseconds
 
-_DUST = 1e-9
-_TIE = 1e-12
 _MOST_PAIRS = 10_000_000  # pairs of values of two features that are worth looking at for one box
 _PAIRS_AT_ONCE = 1_000_000  # of them in one table: some 50 MB
 

@@ -24,13 +24,13 @@ from typing import NamedTuple
 
 from ifonly.deadline import Deadline
 from ifonly.question.found import Ended
-from ifonly.tolerances import closing_gap
+from ifonly.tolerances import OPTIMALITY, closing_gap
+from ifonly.tolerances import ROUNDING as _DUST
 
 __all__ = ["Answer", "Jump", "Slide", "cheapest_moves"]
 
 _MOST_NODES = 4000
 _MOST_LINES = 60
-_DUST = 1e-12
 _ROUNDING = 8.0 * 2.0**-52
 NEVER = Deadline.never()
 
@@ -125,7 +125,7 @@ def cheapest_moves(
     need: float,
     most: int | None = None,
     *,
-    gap: float = 1e-6,
+    gap: float = OPTIMALITY,
     cutoff: float = inf,
     deadline: Deadline = NEVER,
 ) -> Answer:

@@ -26,11 +26,10 @@ from ifonly.question.costs import Costs
 from ifonly.question.demand import BoxDemand
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
+from ifonly.tolerances import DUST as _DUST
+from ifonly.tolerances import ROUNDING
 
 __all__ = ["Menu", "Options", "Reducer"]
-
-_DUST = 1e-9
-_TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +156,7 @@ class Reducer:
         if a == 0.0 and b == 0.0:
             return np.inf
         reach = left / b if a == 0.0 else (-b + np.sqrt(b * b + 4.0 * a * left)) / (2.0 * a)
-        return float(reach * (1.0 + 1e-12) + 1e-12)
+        return float(reach * (1.0 + ROUNDING) + ROUNDING)
 
     # -- what the trees can reach -------------------------------------------------------------------------------
     @cached_property
@@ -185,7 +184,7 @@ class Reducer:
         if brackets is None:
             return 0
         alive = brackets.alive(box)
-        return brackets.open_leaves(alive) if bool((brackets.most(alive) >= -_TIE).all()) else None
+        return brackets.open_leaves(alive) if bool((brackets.most(alive) >= -ROUNDING).all()) else None
 
     def size(self, box: Box, budget: float) -> int:
         """Return how many leaves are open in the part of a box that a budget leaves."""

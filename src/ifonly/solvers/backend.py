@@ -14,6 +14,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import MipArrays
+from ifonly.tolerances import OPTIMALITY
 
 __all__ = ["Backend", "Capability", "Limits", "Solution", "Status", "installed"]
 
@@ -61,7 +62,7 @@ class Limits:
     """
 
     seconds: float = 30.0
-    gap: float = 1e-6
+    gap: float = OPTIMALITY
     cutoff: float = np.inf
     seed: int = 0
     second_setting: bool = False

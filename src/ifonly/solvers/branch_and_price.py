@@ -19,13 +19,11 @@ from ifonly.deadline import Deadline
 from ifonly.program.mip import MipArrays
 from ifonly.solvers.backend import Backend, Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.priced_lp import Block, PricedProgram, Relaxed, expanded
-from ifonly.tolerances import closing_gap
+from ifonly.tolerances import INTEGRALITY, LEAST_GAIN, closing_gap
 
 __all__ = ["Pricing", "with_blocks"]
 
-_WHOLE = 1e-7
 _WRITTEN_DOWN = 200  # columns that are cheaper to write down than to generate
-_LEAST_GAIN = 1e-6
 _SMALLER = 0.6  # share of the first gap at which a better answer makes a new, smaller program worth building
 
 
@@ -128,7 +126,7 @@ class _Tree:
     def run(self) -> Solution:
         """Search until no node is left, the time is up, or a smaller program is worth building."""
         lower, upper = self.program.lower[self.whole].copy(), self.program.upper[self.whole].copy()
-        lower, upper = np.ceil(lower - _WHOLE), np.floor(upper + _WHOLE)
+        lower, upper = np.ceil(lower - INTEGRALITY), np.floor(upper + INTEGRALITY)
         plunge: _Node | None = _Node(-np.inf, 0, lower, upper)
         interrupted = False
         try:
@@ -182,7 +180,7 @@ class _Tree:
             return None
         values = found.values[self.whole]
         off = np.abs(values - np.round(values))
-        if len(off) and off.max() > _WHOLE:
+        if len(off) and off.max() > INTEGRALITY:
             return self._branch(node, self.gains.choose(values, off), values, found.bound)
         if self._settled(np.round(values), found):
             return None
@@ -237,16 +235,16 @@ class _Gains:
         """Note what a branching brought."""
         if node.column < 0 or not np.isfinite(bound) or not np.isfinite(node.bound):
             return
-        gain = max(bound - node.bound, 0.0) / max(node.distance, 1e-6)
+        gain = max(bound - node.bound, 0.0) / max(node.distance, LEAST_GAIN)
         self.total[int(node.up), node.column] += gain
         self.count[int(node.up), node.column] += 1.0
 
     def choose(self, values: FloatArray, off: FloatArray) -> int:
         """Return the fractional column whose two children promise the largest product of gains."""
-        at = np.flatnonzero(off > _WHOLE)
+        at = np.flatnonzero(off > INTEGRALITY)
         part = values[at] - np.floor(values[at])
         down, up = (self._estimate(side, at) for side in (0, 1))
-        score = np.maximum(down * part, _LEAST_GAIN) * np.maximum(up * (1.0 - part), _LEAST_GAIN)
+        score = np.maximum(down * part, LEAST_GAIN) * np.maximum(up * (1.0 - part), LEAST_GAIN)
         return int(at[np.argmax(score)])
 
     def _estimate(self, side: int, at: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:

@@ -12,6 +12,7 @@ from ifonly.arrays import FloatArray
 from ifonly.errors import SolverFailed
 from ifonly.program.mip import MipArrays
 from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status, installed
+from ifonly.tolerances import NO_GAP
 
 __all__ = ["BACKEND", "Gurobi"]
 
@@ -69,8 +70,8 @@ def _load(model: Any, program: MipArrays, limits: Limits) -> Any:
     objective = program.cost @ x + float(program.offset)
     model.setObjective(objective)
     model.Params.TimeLimit = max(float(limits.seconds), 0.0)
-    model.Params.MIPGap = max(0.5 * limits.gap, 1e-12)
-    model.Params.MIPGapAbs = 1e-12
+    model.Params.MIPGap = max(0.5 * limits.gap, NO_GAP)
+    model.Params.MIPGapAbs = NO_GAP
     model.Params.Threads = 1
     model.Params.Seed = int(limits.seed) + int(limits.second_setting)
     if limits.second_setting:

@@ -19,12 +19,12 @@ from ifonly.errors import SolverFailed
 from ifonly.program.mip import MipArrays
 from ifonly.solvers._loading import load_highspy
 from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status, installed
+from ifonly.tolerances import LP_EXACT, NO_GAP
 
 __all__ = ["BACKEND", "Highs", "load", "write_program"]
 
 # Tolerances are HiGHS's own: at 1e-9, with presolve, it has called wrong points optimal (tests/faults). What needs
 # more digits is repaired and confirmed afterwards (see `ifonly.solvers.trusted`).
-_EMPTY_ROW = 1e-9
 # with a good answer known, the work left is a proof: restarts and heuristics only delay it (docs/what-was-tried.md)
 _PROOF: dict[str, object] = {
     "mip_allow_restart": False,
@@ -32,7 +32,6 @@ _PROOF: dict[str, object] = {
     "mip_heuristic_run_feasibility_jump": False,
 }
 _INTERIOR_FROM = 300
-_LEAST_GAP = 1e-12
 _BEYOND_REACH = 1e19
 
 
@@ -92,8 +91,8 @@ def _options(program: MipArrays, limits: Limits) -> dict[str, object]:
     options: dict[str, object] = {
         "random_seed": limits.seed,
         "time_limit": float(limits.seconds),
-        "mip_rel_gap": max(limits.gap * 0.5, _LEAST_GAP),
-        "mip_abs_gap": _LEAST_GAP,
+        "mip_rel_gap": max(limits.gap * 0.5, NO_GAP),
+        "mip_abs_gap": NO_GAP,
         "objective_bound": float(limits.cutoff),
     }
     if np.isfinite(limits.cutoff) and program.integer.any():
@@ -106,7 +105,7 @@ def _options(program: MipArrays, limits: Limits) -> dict[str, object]:
 
 
 def _solve_empty(program: MipArrays) -> Solution:
-    feasible = bool((program.row_lower <= _EMPTY_ROW).all() and (program.row_upper >= -_EMPTY_ROW).all())
+    feasible = bool((program.row_lower <= LP_EXACT).all() and (program.row_upper >= -LP_EXACT).all())
     if not feasible:
         return Solution(Status.INFEASIBLE, bound=np.inf)
     return Solution(Status.OPTIMAL, np.empty(0), program.offset, program.offset)

@@ -13,11 +13,9 @@ from ifonly.program.mip import MipArrays
 from ifonly.solvers.backend import Limits, Solution, Status
 from ifonly.solvers.bounds import safe_bound
 from ifonly.solvers.highs import load
+from ifonly.tolerances import LP_EXACT
 
 __all__ = ["solve_linear"]
-
-# Tighter than HiGHS's own, for points that are to be exact; nothing is proven by a point.
-_EXACT = 1e-9
 
 
 def solve_linear(program: MipArrays, limits: Limits, *, exact: bool = False) -> Solution:
@@ -32,7 +30,7 @@ def solve_linear(program: MipArrays, limits: Limits, *, exact: bool = False) -> 
     began = time.perf_counter()
     highs = load(program)
     if exact:
-        highs.setOptionValue("primal_feasibility_tolerance", _EXACT)
+        highs.setOptionValue("primal_feasibility_tolerance", LP_EXACT)
     answer = Solution(Status.FAILED)
     for options in ({}, {"presolve": "off", "simplex_strategy": 1}, {"presolve": "off", "simplex_strategy": 4}):
         left = limits.seconds - (time.perf_counter() - began)

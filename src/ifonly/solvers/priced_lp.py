@@ -25,15 +25,13 @@ from ifonly.deadline import Deadline
 from ifonly.program.mip import MipArrays
 from ifonly.solvers._loading import load_highspy
 from ifonly.solvers.bounds import safe_bound
+from ifonly.tolerances import LP_EXACT, LP_ROOM
 
 __all__ = ["Block", "PricedProgram", "Relaxed", "expanded"]
 
-_FEASIBILITY = 1e-9
-_PRICED_OUT = 1e-9  # a reduced cost above minus this is not negative
 _AT_ONCE = 20
 _PENALTY = 100.0
 _DEAREST = 1e7
-_BROKEN = 1e-8  # what a relaxation may leave between the block and its rows
 _INFINITY = 1e30
 _DUAL, _PRIMAL = 1, 4
 _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
@@ -133,7 +131,7 @@ class PricedProgram:
         self._slack = np.empty(0, dtype=np.int32)
         self._penalty = _PENALTY
         self._moved = True
-        self._tolerance = _FEASIBILITY
+        self._tolerance = LP_EXACT
         self._order: list[tuple[IntArray, IntArray]] = []
         self.used: list[set[int]] = [set() for _ in self.blocks]
         if elastic:
@@ -193,7 +191,7 @@ class PricedProgram:
         """Return the optimum over all columns of the blocks, or a bound once that reaches the cut-off or time is up."""
         while True:
             found = self._generate(cutoff, deadline)
-            if found.values is None or self._left(found.values) <= _BROKEN:
+            if found.values is None or self._left(found.values) <= LP_ROOM:
                 return self._trimmed(found)
             met = self._can_meet(deadline)
             if met.stopped:
@@ -219,7 +217,7 @@ class PricedProgram:
         every = np.arange(self.n_columns, dtype=np.int32)
         self.highs.changeColsCost(self.n_columns, every, np.zeros(self.n_columns))
         self._price_slack(1.0)
-        found = self._generate(_BROKEN, deadline, costs=np.zeros(self.n_columns))
+        found = self._generate(LP_ROOM, deadline, costs=np.zeros(self.n_columns))
         self.highs.changeColsCost(self.n_columns, every, self.cost)
         self._price_slack(self._penalty)
         return found
@@ -272,7 +270,7 @@ class PricedProgram:
             bound = self._safe_bound(duals, costs)
             for k, block in enumerate(self.blocks):
                 reduced = self._reduced(block, duals)
-                if float(reduced.min()) < -_PRICED_OUT:
+                if float(reduced.min()) < -LP_EXACT:
                     entered += self._enter(k, self._worst(k, reduced))
             proven = max(proven, bound)
             if bound >= cutoff:
@@ -294,7 +292,7 @@ class PricedProgram:
         """Return the columns of a block with the most negative reduced costs, and remember them."""
         n = min(_AT_ONCE, len(reduced) - 1)
         some = np.argpartition(reduced, n)[: n + 1]
-        some = some[reduced[some] < -_PRICED_OUT]
+        some = some[reduced[some] < -LP_EXACT]
         self.blocks[k].active.extend(int(i) for i in some[~self._inside[k][some]])
         return some
 
@@ -320,7 +318,7 @@ class PricedProgram:
         tries = ((first, 1.0, "off"), (first, 1.0, "off"), (first, 10.0, "off"), (first, 100.0, "off"))
         for method, wider, presolve in (*tries, (other, 1.0, "off"), (other, 100.0, "off"), (first, 1.0, "on")):
             self.highs.setOptionValue("simplex_strategy", method)
-            self._set_tolerance(wider * _FEASIBILITY)
+            self._set_tolerance(wider * LP_EXACT)
             self.highs.setOptionValue("presolve", presolve)
             # its clock runs on from one solve to the next
             self.highs.setOptionValue("time_limit", self.highs.getRunTime() + deadline.left())
@@ -356,8 +354,8 @@ def _load(program: MipArrays) -> Any:
         "output_flag": False,
         "threads": 1,
         "presolve": "off",  # a presolved program could not take further columns
-        "primal_feasibility_tolerance": _FEASIBILITY,
-        "dual_feasibility_tolerance": _FEASIBILITY,
+        "primal_feasibility_tolerance": LP_EXACT,
+        "dual_feasibility_tolerance": LP_EXACT,
     }
     for key, value in options.items():
         highs.setOptionValue(key, value)

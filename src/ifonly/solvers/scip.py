@@ -10,10 +10,9 @@ import numpy as np
 
 from ifonly.program.mip import MipArrays
 from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status, installed
+from ifonly.tolerances import LP_EXACT, NO_GAP
 
 __all__ = ["BACKEND", "Scip"]
-
-_EMPTY_ROW = 1e-9
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ def _load(program: MipArrays, limits: Limits) -> tuple[Any, list[Any]]:
     model = pyscipopt.Model()
     model.hideOutput()
     model.setParam("limits/time", max(float(limits.seconds), 0.0))
-    model.setParam("limits/absgap", 1e-12)
-    model.setParam("limits/gap", max(0.5 * limits.gap, 1e-12))
+    model.setParam("limits/absgap", NO_GAP)
+    model.setParam("limits/gap", max(0.5 * limits.gap, NO_GAP))
     model.setParam("randomization/randomseedshift", int(limits.seed) + int(limits.second_setting))
     if limits.second_setting:
         model.setPresolve(pyscipopt.SCIP_PARAMSETTING.OFF)
@@ -86,7 +85,7 @@ def _add_rows(model: Any, variables: list[Any], program: MipArrays) -> None:
         part = slice(A.indptr[i], A.indptr[i + 1])
         low, high = float(program.row_lower[i]), float(program.row_upper[i])
         if part.start == part.stop:
-            if low > _EMPTY_ROW or high < -_EMPTY_ROW:
+            if low > LP_EXACT or high < -LP_EXACT:
                 never = model.addVar(vtype="C", lb=0.0, ub=0.0)
                 model.addCons(never >= 1.0)
             continue

@@ -22,6 +22,7 @@ from ifonly.program.scaling import Balanced, balance, row_near_one
 from ifonly.solvers.backend import Backend, Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.linear import solve_linear
 from ifonly.solvers.trusted import RESOLUTION, repaired, solve_trusted, with_fixed_integers, without_assignment
+from ifonly.tolerances import DUST, LP_ROOM, SAME_POINT
 
 __all__ = ["relaxation", "solve"]
 
@@ -29,8 +30,7 @@ _MOST_ROUNDS = 200
 _LIFT = 2.0**6  # of the entries of tangents: a solver keeps a row to 1e-6, and a square is wanted to less
 _RESCALINGS = 6
 _SMALLER = 0.5  # of the width of a column that makes another scaling worth while
-_CONVEX_TOLERANCE = 1e-8  # of a convex row, a little more than its tangents can be off
-_LEAST_CUT = 1e-9  # of the height of a square, which is 1 at most: finer cuts would be found again and again
+_LEAST_CUT = DUST  # of the height of a square, which is 1 at most: finer cuts would be found again and again
 
 
 def solve(
@@ -90,7 +90,7 @@ def _cheaper_than(program: MipArrays, value: float) -> MipArrays | None:
         if square.inner.columns.size != 1 or square.weight <= 0.0 or square.inner.values[0] == 0.0:
             continue
         j, slope = int(square.inner.columns[0]), float(square.inner.values[0])
-        reach = np.sqrt(max(value - least, 0.0) / square.weight) * (1.0 + 1e-9)
+        reach = np.sqrt(max(value - least, 0.0) / square.weight) * (1.0 + DUST)
         a, b = sorted(((-reach - square.inner.constant) / slope, (reach - square.inner.constant) / slope))
         if program.integer[j]:
             a, b = np.floor(a), np.ceil(b)
@@ -165,7 +165,7 @@ class _Loop:
             if answer.values is None:
                 return self._stopped(answer)
             rows, known = relaxed.n_rows, self.value
-            again = seen is not None and np.allclose(answer.values, seen, rtol=1e-12, atol=1e-13)
+            again = seen is not None and np.allclose(answer.values, seen, **SAME_POINT)
             stuck = again and self.best is not None
             seen = answer.values if len(answer.values) == relaxed.n_columns else None
             relaxed = self._settle(relaxed, answer.values)
@@ -238,11 +238,11 @@ class _Loop:
         value, last = np.inf, None
         for _ in range(_MOST_ROUNDS):
             exact = self._exact(relaxed, values)
-            if exact is None or (last is not None and np.allclose(exact, last, rtol=1e-12, atol=1e-13)):
+            if exact is None or (last is not None and np.allclose(exact, last, **SAME_POINT)):
                 break  # tangents that no longer move the point are below what a linear program can see
             values = last = exact
             cuts, worst = self._violated(values[:n], values[n : n + len(self.program.squares)])
-            if worst <= _CONVEX_TOLERANCE:
+            if worst <= LP_ROOM:
                 value = min(value, self.program.objective(values[:n]))
                 self._keep(values[:n], value)
             relaxed = _add_rows(relaxed, cuts)
@@ -282,7 +282,7 @@ class _Loop:
             point = demand.at(v)
             excess = demand.function(point)
             worst = max(worst, excess)
-            if excess > _CONVEX_TOLERANCE:
+            if excess > LP_ROOM:
                 rows.append((demand.tangent(point), 0.0))
         return rows, worst
 

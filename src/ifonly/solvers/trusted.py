@@ -18,14 +18,16 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.program.mip import MipArrays
 from ifonly.solvers.backend import Backend, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.linear import solve_linear
+from ifonly.tolerances import FEASIBILITY, LP_EXACT
 
 __all__ = ["RESOLUTION", "Repair", "repaired", "solve_trusted", "with_fixed_integers", "without_assignment"]
 
 _ROUNDS = 40
 _REPAIR_SECONDS, _REPAIR_SHARE = 0.05, 0.2
-_EXACT = 1e-9  # a point that keeps its rows to this is used as it is
-RESOLUTION = 1e-6  # of a scaled objective, whose size is about 1,000: what branch and bound does not tell apart
-_INSIDE = 2e-9  # by which a repaired point stays within its inequalities, more than the linear program can be off
+RESOLUTION = FEASIBILITY  # of a scaled objective, whose size is about 1,000: what branch and bound does not tell apart
+_INSIDE = (
+    2.0 * LP_EXACT
+)  # by which a repaired point stays within its inequalities, more than the linear program can be off
 
 
 def solve_trusted(
@@ -49,7 +51,7 @@ def repaired(program: MipArrays, values: FloatArray, limits: Limits) -> Repair:
     """Return the best point with the integers of `values`."""
     whole = program.integer
     near = np.where(whole, np.round(values), np.clip(values, program.lower, program.upper))
-    if program.violation(near) <= _EXACT and not _is_open(program):
+    if program.violation(near) <= LP_EXACT and not _is_open(program):
         return Repair(near)
     rest = with_fixed_integers(program, near)
     apart = program.row_upper - program.row_lower > 4.0 * _INSIDE

@@ -16,6 +16,7 @@ from ifonly.studio.library import Integer, Numeric, format_change, format_range
 from ifonly.studio.pool import Job
 from ifonly.studio.state import Limits, State, as_text
 from ifonly.studio.subject import Forecast, Subject
+from ifonly.tolerances import ROUNDING
 
 __all__ = ["Control", "Verdict", "WayView", "controls", "verdict", "ways"]
 
@@ -193,7 +194,7 @@ def _proof(certificate: Certificate, number: int, words: Words) -> str:
         return words("proof.proven" if number == 1 else "proof.proven_other")
     if not isfinite(certificate.bound) or certificate.bound <= 0:
         return words("proof.open")
-    saved = max(certificate.objective - certificate.bound, 0.0) / max(abs(certificate.objective), 1e-12)
+    saved = max(certificate.objective - certificate.bound, 0.0) / max(abs(certificate.objective), ROUNDING)
     return words("proof.gap", gap=words.percent(saved))
 
 

@@ -19,10 +19,11 @@ from ifonly.studio.library import Numeric
 from ifonly.studio.rules import HouseRule, house_rules
 from ifonly.studio.state import State
 from ifonly.studio.subject import Subject
+from ifonly.tolerances import FEASIBILITY
 
 __all__ = ["Clash", "Loosening", "house_words", "understand"]
 
-_ROOM = 1e-6
+_ROOM = FEASIBILITY
 _NUMBER = r"(-?[\d.]+(?:e[-+]?\d+)?|-?inf|None)"
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ifonly.tolerances import FEASIBILITY
+
 __all__ = ["TOLERANCE", "Check", "require", "run_all"]
 
-TOLERANCE = 1e-6
+TOLERANCE = FEASIBILITY
 
 Check = tuple[str, Callable[[], None]]
 

@@ -18,6 +18,7 @@ from ifonly.question.statement import Statement
 from ifonly.solvers.backend import Limits, Solution
 from ifonly.solvers.tangents import solve
 from ifonly.testing.claims import TOLERANCE, Check, require, run_all
+from ifonly.tolerances import DUST, LP_EXACT, OPTIMALITY
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -99,12 +100,12 @@ class _Twins:
     def inside(self) -> list[bool]:
         """Whether the box of the demands keeps each row."""
         box = self.statement.box()
-        return [bool(box.contains(u[None, :], 1e-9)[0]) for u in self.rows]
+        return [bool(box.contains(u[None, :], DUST)[0]) for u in self.rows]
 
     @cached_property
     def solved(self) -> list[Solution | None]:
         """The solution of the program pinned to each row; None for a row outside the box."""
-        backend, limits = self.explainer.backend, Limits(gap=1e-7)
+        backend, limits = self.explainer.backend, Limits(gap=0.1 * OPTIMALITY)
         return [
             solve(_pinned(self.statement, u).arrays(), backend, limits) if inside else None
             for u, inside in zip(self.rows, self.inside, strict=True)
@@ -169,7 +170,7 @@ def _pinned(statement: Statement, u: FloatArray) -> Problem:
         part = u[schema.slice(j)]
         if j in numeric:
             # x_j = u_j, up to rounding
-            problem.mip.row(problem.x.raw(j), float(part[0]) - 1e-9, float(part[0]) + 1e-9)
+            problem.mip.row(problem.x.raw(j), float(part[0]) - LP_EXACT, float(part[0]) + LP_EXACT)
         else:
             # the level of u
             problem.mip.row(problem.x.level_in(j, part > 0.5), 1.0, 1.0)

@@ -22,12 +22,13 @@ from ifonly.program.box import Box
 from ifonly.testing.claims import TOLERANCE, Check, require, run_all
 from ifonly.testing.forms import checks_of
 from ifonly.testing.points import at_thresholds, random_rows, with_holes
+from ifonly.tolerances import DUST, TINY
 
 __all__ = ["check_reader", "reader_checks"]
 
 _IN_THIRDS = 3
 _BLOCK = 1000  # points that are compared at a time
-EXACT = 1e-9
+EXACT = DUST
 
 
 def check_reader(
@@ -251,7 +252,7 @@ class _Compared:
 
     def _close(self, ours: FloatArray, theirs: FloatArray, what: str, U: FloatArray) -> None:
         require(ours.shape == theirs.shape, f"{what}: the form has shape {ours.shape}, {self.who} {theirs.shape}")
-        size = max(float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0)), 1e-300)
+        size = max(float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0)), TINY)
         off = np.where(ours == theirs, 0.0, np.abs(ours - theirs) / size)
         i, k = np.unravel_index(int(np.argmax(np.where(np.isnan(off), np.inf, off))), off.shape)
         require(
@@ -271,7 +272,7 @@ class _Compared:
         i = int(np.argmax(falls))
         before = int(order[int(np.argmax(ranked[: i + 1]))])
         require(
-            falls[i] <= self.tolerance * max(float(np.abs(ranked).max()), 1e-300),
+            falls[i] <= self.tolerance * max(float(np.abs(ranked).max()), TINY),
             f"{self._row(U[order[i]])} has a greater score by the form than {self._row(U[before])}, "
             f"{float(ours[order[i], 0])!r} against {float(ours[before, 0])!r}, but not by {self.who}, "
             f"{float(ranked[i])!r} against {float(theirs[before, 0])!r}",

@@ -12,6 +12,7 @@ from ifonly.program.mip import Affine, Convex, Mip, MipArrays, Square
 from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.tangents import solve
 from ifonly.testing.claims import TOLERANCE, Check, require, run_all
+from ifonly.tolerances import FEASIBILITY, NO_GAP, OPTIMALITY
 
 __all__ = ["check_solver", "solver_checks"]
 
@@ -63,11 +64,13 @@ def _expect(answer: Solution, program: MipArrays, objective: float, values: Floa
     assert answer.values is not None
     require(program.violation(answer.values) <= TOLERANCE, "the point breaks a row, a bound or integrality")
     require(abs(answer.objective - objective) <= TOLERANCE, f"expected {objective}, got {answer.objective}")
-    require(answer.bound <= answer.objective + 1e-12, "the bound lies above the objective")
-    require(answer.objective - answer.bound <= 2e-6 * max(1.0, abs(objective)), "the bound proves too little")
+    require(answer.bound <= answer.objective + NO_GAP, "the bound lies above the objective")
+    require(
+        answer.objective - answer.bound <= 2.0 * OPTIMALITY * max(1.0, abs(objective)), "the bound proves too little"
+    )
     if values is not None:
         far = float(np.max(np.abs(answer.values - values)))
-        require(far <= 1e-5, f"expected the point {values.tolist()}, got {answer.values.tolist()}")
+        require(far <= 10.0 * FEASIBILITY, f"expected the point {values.tolist()}, got {answer.values.tolist()}")
 
 
 def _linear_program(offset: float = 0.0, *, integer: bool = False) -> MipArrays:
@@ -260,7 +263,7 @@ def _lowers_convex_rows(backend: Backend) -> None:
     mip.minimise(x)
     answer = solve(mip.arrays(), backend, Limits())
     require(answer.status is Status.OPTIMAL, f"expected an optimal answer, got {answer.status}")
-    require(abs(answer.objective - np.log(10.0)) <= 1e-6, f"expected log 10, got {answer.objective}")
+    require(abs(answer.objective - np.log(10.0)) <= FEASIBILITY, f"expected log 10, got {answer.objective}")
 
 
 _SOLVER_CHECKS: tuple[Callable[[Backend], None], ...] = (

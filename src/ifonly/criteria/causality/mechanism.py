@@ -25,12 +25,11 @@ from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
+from ifonly.tolerances import DUST, FEASIBILITY, FLOAT64_ROOM
 
 __all__ = ["CausalEquation", "Mechanism", "is_settled"]
 
-_TOLERANCE = 1e-6  # of the feature's unit, within which the equation holds
-_DUST = 1e-9  # of the feature's unit: a consequence smaller than this is rounding, not a change
-_ROUNDING = 1e-15  # of the value, by which a sum of this size may be off
+_TOLERANCE = FEASIBILITY  # of the feature's unit, within which the equation holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +106,8 @@ class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
 
     @property
     def _dust(self) -> float:
-        return max(_DUST * self.unit, _ROUNDING * max(abs(self.hat), abs(self.at)))
+        # a consequence smaller than this is rounding, not a change
+        return max(DUST * self.unit, FLOAT64_ROOM * max(abs(self.hat), abs(self.at)))
 
     # -- the optimiser's side -----------------------------------------------------------------------------------
     def narrow(self, query: Query, box: Box) -> None:

@@ -28,13 +28,13 @@ from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
+from ifonly.tolerances import LP_ROOM
+from ifonly.tolerances import ON_GRID as _DUST
 
 __all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
 
 _LEAST_MOVE = 1e-4  # of the training range: less than that is not another answer
 _STORED = 0.999  # of that move, which storing it may leave
-_DUST = 1e-9  # of a sum of whole steps
-_INSIDE = 1e-8  # more of a distance than is asked for, so that the tolerance of a solver does not undo it
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ class Apart(Distinct):
             elif costs.linear[j] > 0:
                 terms.append(self._number(problem, j) * float(costs.linear[j]))
                 room += float(costs.linear[j]) * _lost_in_storing(feature, problem.box, j)
-        inside = room + _INSIDE * max(1.0, self.least) if room else 0.0
+        inside = room + LP_ROOM * max(1.0, self.least) if room else 0.0
         # sum_j w_j |x_j - y_j| + cost of levels >= distance and what storing may lose, by the minorants of `_number`
         problem.mip.row(Affine.total(terms), lower=self._enough + inside)
 

@@ -19,16 +19,16 @@ from ifonly.deadline import Deadline
 from ifonly.memo import cached_property
 from ifonly.program.mip import Affine, Mip
 from ifonly.solvers.priced_lp import Block, PricedProgram
+from ifonly.tolerances import LP_EXACT as _BEYOND
+from ifonly.tolerances import LP_ROOM as _ROOM
+from ifonly.tolerances import ROUNDING as _WOLFE_DUST
 
 __all__ = ["Ball", "Costing", "Hull", "Meter", "Norm", "Slice"]
 
 Norm = Literal["l1", "l2", "linf"]
-_ROOM = 1e-8  # what the tolerance of a linear program can move a coordinate by, several times over
 _SEEDS = 8
-_BEYOND = 1e-9  # past a cut-off: a bound that only reaches it has not passed it
 _TANGENTS = np.array([1.0, 0.5, 0.25, 0.125, 0.03125])
 _WOLFE_ROUNDS = 2000
-_WOLFE_DUST = 1e-12
 NEVER = Deadline.never()
 
 

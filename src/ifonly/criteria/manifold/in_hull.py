@@ -35,10 +35,11 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.solvers.priced_lp import Block
+from ifonly.tolerances import IN_HULL
 
 __all__ = ["TOLERANCE", "InHull"]
 
-TOLERANCE = 1e-7
+TOLERANCE = IN_HULL
 _SQUEEZES = 3
 _WORTH = 0.8  # shrinking by less than this is not worth another pass
 

@@ -25,13 +25,13 @@ from ifonly.question.demand import Demand
 from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.words import number
+from ifonly.tolerances import DUST as _DUST
 from ifonly.warning_filters import few_filters
 
 __all__ = ["Normal"]
 
 _TREES = 30
 _SAMPLES = 64  # of a tree: deeper trees make the program larger, not the verdict better
-_DUST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)

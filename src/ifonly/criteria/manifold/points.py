@@ -23,6 +23,9 @@ from ifonly.program.mip import Affine
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
+from ifonly.tolerances import DUST, ROUNDING
+from ifonly.tolerances import DUST as _BETTER
+from ifonly.tolerances import FEASIBILITY as _ON_GRID
 
 __all__ = ["Seeker", "costing_of", "ends_of"]
 
@@ -32,8 +35,6 @@ _WALKS = 6
 _STEPS = 12
 _SPARSER = 4
 _LEAST_MOVE = 1e-3
-_ON_GRID = 1e-6
-_BETTER = 1e-9
 _ROWS_AT_ONCE = 256
 
 
@@ -214,7 +215,7 @@ class Seeker:
         lead = np.min([training.sample_scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0)
         moves = np.nan_to_num(self.hull.scaled(training.sample) - self.costing.factual)
         away = np.abs(moves).sum(axis=1)
-        weight = np.exp(-0.5 * away / max(float(np.median(away)), 1e-12))
+        weight = np.exp(-0.5 * away / max(float(np.median(away)), ROUNDING))
         A = np.column_stack([moves, np.ones(len(moves))]) * weight[:, None]
         ridge = 1e-3 * float(weight.sum()) * np.eye(A.shape[1])
         return np.linalg.solve(A.T @ A + ridge, A.T @ (lead * weight))[:-1]
@@ -311,9 +312,9 @@ class Seeker:
     def _over_an_edge(self, x: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray | None:
         """Return a point just beyond an edge that keeps `x` from the factual, if the outcome is the same there."""
         hat = self.costing.factual
-        gap = np.maximum(self.step, 1e-12)
-        down = (x > hat) & (x - lower <= gap * 1e-3 + 1e-12) & (lower > self.lower)
-        up = (x < hat) & (upper - x <= gap * 1e-3 + 1e-12) & (upper < self.upper)
+        gap = np.maximum(self.step, ROUNDING)
+        down = (x > hat) & (x - lower <= gap * 1e-3 + ROUNDING) & (lower > self.lower)
+        up = (x < hat) & (upper - x <= gap * 1e-3 + ROUNDING) & (upper < self.upper)
         tries = []
         for i in np.flatnonzero(down | up):
             beyond = x.copy()
@@ -338,7 +339,7 @@ class Seeker:
             _, found = self.slice.cheapest(lower, upper)
             if found is None:
                 break
-            x = np.where(np.abs(found - c.factual) < 1e-9, c.factual, found)
+            x = np.where(np.abs(found - c.factual) < DUST, c.factual, found)
             if self._cost(self._raw(x)) < self._cost(self._raw(best)):
                 best = x
         self.slice.own_cost()

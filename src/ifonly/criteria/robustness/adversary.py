@@ -29,6 +29,7 @@ from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Search, Sought
 from ifonly.solvers.backend import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
+from ifonly.tolerances import TINY
 
 __all__ = ["Attack", "Siege", "attack"]
 
@@ -166,7 +167,7 @@ def _within_one(inner: Sequence[Affine]) -> Convex:
         return float(np.linalg.norm(d)) - 1.0
 
     def gradient(d: FloatArray) -> FloatArray:
-        return d / max(float(np.linalg.norm(d)), 1e-300)
+        return d / max(float(np.linalg.norm(d)), TINY)
 
     return Convex(tuple(inner), function, gradient)
 

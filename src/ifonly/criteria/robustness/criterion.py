@@ -28,13 +28,11 @@ from ifonly.question.training import Training
 from ifonly.question.words import number
 from ifonly.question.wrapping import Ranges
 from ifonly.solvers.backend import Backend
+from ifonly.tolerances import BEYOND_A_TIE_IN_BALL
 from ifonly.warning_filters import few_filters
 
 __all__ = ["Robustness"]
 
-# Of what the score can change by in the ball: by how much it must clear its threshold all over. A tie is not robust, and a
-# solver is off by a little less than this.
-_ROOM = 1e-5
 _ROUNDINGS = 64.0
 
 
@@ -211,7 +209,11 @@ def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
             ball.lower[j] = ball.upper[j] = part[0]
     low, high = score_bounds(form, ball)
     width = float(np.max(high - low))
-    return _ROOM * width + _ROUNDINGS * noise if np.isfinite(width) else _ROOM + _ROUNDINGS * noise
+    return (
+        BEYOND_A_TIE_IN_BALL * width + _ROUNDINGS * noise
+        if np.isfinite(width)
+        else BEYOND_A_TIE_IN_BALL + _ROUNDINGS * noise
+    )
 
 
 def _ties_hold(goal: Goal) -> bool:

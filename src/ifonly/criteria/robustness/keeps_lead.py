@@ -30,16 +30,16 @@ from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.question.wrapping import Embeds, Search, Wraps
 from ifonly.solvers.backend import Backend, Limits
+from ifonly.tolerances import DUST as _WIDER
+from ifonly.tolerances import ON_GRID as _GRID_DUST
 
 __all__ = ["Ball", "KeepsLead", "lead", "on_grid"]
 
 Ball = Literal["linf", "l2"]
 
-_GRID_DUST = 1e-9
 _SWEEPS = 2
 _SPREAD = 65
 _PULLING = 0.2  # share of the time left that points known to be robust may be pulled back in
-_WIDER = 1e-9  # shifts reach this share beyond the ball, so that rounding never lets its edge slip out
 
 
 def lead(goal: Goal, scores: FloatArray) -> FloatArray:

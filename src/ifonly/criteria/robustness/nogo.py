@@ -22,14 +22,14 @@ from ifonly.program.cells import Cells
 from ifonly.program.mip import Affine
 from ifonly.question.costs import Costs
 from ifonly.question.query import Query
+from ifonly.tolerances import DUST as _DUST
+from ifonly.tolerances import FEASIBILITY as _AT_EDGE
+from ifonly.tolerances import ROUNDING as _CHEAP
 
 __all__ = ["far_shift", "no_go"]
 
 BoolArray = npt.NDArray[np.bool_]
-_AT_EDGE = 1e-6
-_CHEAP = 1e-12
 _HALVINGS = 60
-_DUST = 1e-9
 
 
 def far_shift(demand: KeepsLead, query: Query, costs: Costs, u: FloatArray, y: FloatArray) -> FloatArray:

@@ -26,16 +26,17 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.solvers.backend import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
+from ifonly.tolerances import FEASIBILITY, ROUNDING
 
 __all__ = ["safe_ranges"]
 
 _SECONDS = 2.0  # for one program, if so much is left
 _LEAD = 0.5  # the share of an answer's own lead that may be used up
-_MOST = 1e-6  # and no more than this beyond rounding, so that a range ends where the outcome does
+_MOST = FEASIBILITY  # and no more than this beyond rounding, so that a range ends where the outcome does
 _ROUNDINGS = 64.0
 _REFINEMENTS = 20
 _SAMPLES = 2049
-_INWARDS = np.array([0.0, *np.geomspace(1e-12, 1.0, 49)])
+_INWARDS = np.array([0.0, *np.geomspace(ROUNDING, 1.0, 49)])
 
 
 def safe_ranges(

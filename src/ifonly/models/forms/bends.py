@@ -23,6 +23,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.program.mip import Affine, Mip
+from ifonly.tolerances import CHAINED_ROUNDING, ON_BREAKPOINT, TINY
 
 __all__ = [
     "EXP",
@@ -39,11 +40,8 @@ __all__ = [
     "tangent_corners",
 ]
 
-# Errors of a chain below this share of the curve's rise are the solver's own.
-_DUST = 1e-11
 # How far, relative to its scale, a curve is held closely around a refused point, and where it counts as exact.
 _CLOSELY = 0.01
-_EXACT = 1e-7
 
 
 class Bend(Protocol):
@@ -112,7 +110,7 @@ class Smooth:
         bending = np.concatenate([[0.0], np.cumsum(np.sqrt(np.abs(np.diff(self.derivative(grid))) * step))])
         total = float(bending[-1])
         least, most = self.span(low, high)
-        needed = total / np.sqrt(8.0 * _DUST * max(most - least, 1e-300))
+        needed = total / np.sqrt(8.0 * CHAINED_ROUNDING * max(most - least, TINY))
         n = int(max(1, min(pieces, np.ceil(needed))))
         even = np.interp(np.linspace(0.0, total, n + 1)[1:-1], bending, grid)
         return np.unique([low, high, *even, *(t for t in self.inflections if low < t < high)])
@@ -124,7 +122,7 @@ class Smooth:
 
     def around(self, s: float, known: FloatArray, pieces: int) -> FloatArray:  # noqa: ARG002 - the protocol
         """Return `s` and a point on either side, since the next answer is most often near."""
-        if known.size and float(np.abs(known - s).min()) <= _EXACT * self.scale:
+        if known.size and float(np.abs(known - s).min()) <= ON_BREAKPOINT * self.scale:
             return np.empty(0)
         return s + self.scale * _CLOSELY * np.array([-1.0, 0.0, 1.0])
 
@@ -134,7 +132,7 @@ def tangent_corners(at: FloatArray, value: FloatArray, slope: FloatArray) -> Flo
     kept = []
     for i, k in pairwise(range(len(at))):
         turn, width = slope[k] - slope[i], at[k] - at[i]
-        if abs(turn) * width <= _DUST * max(abs(value[-1] - value[0]), 1e-300):
+        if abs(turn) * width <= CHAINED_ROUNDING * max(abs(value[-1] - value[0]), TINY):
             continue
         away = np.clip((slope[k] * width - (value[k] - value[i])) / turn, 0.0, width)
         kept.append((at[i] + away, value[i] + slope[i] * away))

@@ -16,14 +16,13 @@ from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
+from ifonly.tolerances import DUST
 
 __all__ = ["Curve", "Softmax"]
 
 # Pieces of a curve at first (a softmax is made of many), and how much finer each refinement makes it.
 _PIECES, _SOFTMAX_PIECES = 8, 5
 _FINER = 1.5
-# How far the bounds of a curve's argument are widened against rounding.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +176,7 @@ def _bent(mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points
         return Affine(constant=float(bend(np.array([inner.constant]))[0]))
     known = mip.bounds(inner)
     low, high = sorted((max(ends[0], known[0]), min(ends[1], known[1])))
-    room = _ROUNDING * max(1.0, abs(low), abs(high))
+    room = DUST * max(1.0, abs(low), abs(high))
     low, high = low - room, high + room
     near = points[(points > low + room) & (points < high - room)]
     at = np.unique(np.concatenate([bend.breakpoints(low, high, pieces), near]))

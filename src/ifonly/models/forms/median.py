@@ -13,13 +13,12 @@ from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
+from ifonly.tolerances import BEYOND_A_TIE, FEASIBILITY
 
 __all__ = ["Median"]
 
 # How far beyond one half the weight of the scores on either side must lie, after none, one, two ... refinements. None at
 # first, so that no point is lost; more, and more than solvers can overlook, when the model refused an answer there.
-_DISTANCES = (0.0, 4e-6, 4e-5, 4e-4)
-_NEAR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +78,7 @@ class Median(Around):
             up = _implied(mip, score - median, float(a - most), float(b - least))
             down = _implied(mip, median - score, float(least - b), float(most - a))
             above, below = above + up * float(w), below + down * float(w)
-        away = _DISTANCES[self.level]
+        away = BEYOND_A_TIE[self.level]
         # of equal weights, a sum above one half is half a weight above it
         beyond = max(away, 0.25 * float(share[0])) if bool((share == share[0]).all()) else away
         # scores at or above the median have more than half of the weight
@@ -103,9 +102,9 @@ class Median(Around):
         scores, share = self.inner(u[None, :])[0], self.weights / self.weights.sum()
         middle = self._medians(scores[None, :])[0, 0]
         sides = np.array([share[scores < middle].sum(), share[scores <= middle].sum()])
-        near = bool((np.abs(sides - 0.5) <= max(_NEAR, 10.0 * _DISTANCES[self.level])).any())
+        near = bool((np.abs(sides - 0.5) <= max(FEASIBILITY, 10.0 * BEYOND_A_TIE[self.level])).any())
         # Scores that are constant around a point are told apart by ruling the point out, which loses no other.
-        level = min(self.level + near, len(_DISTANCES) - 1) if self.raw() else self.level
+        level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
         if inner is None and level == self.level:
             return None
         return replace(self, inner=inner or self.inner, level=level)

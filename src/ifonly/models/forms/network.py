@@ -22,11 +22,9 @@ from ifonly.models.forms.propagate import Block, Bounds, Budget, preactivations,
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
+from ifonly.tolerances import NOISE
 
 __all__ = ["Block", "Bounds", "Budget", "Graph", "Network", "Signal"]
-
-# A unit that could move the scores by less than this share of their size is below the noise of float64 itself.
-_NOISE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +220,7 @@ class Network:
         return np.asarray(np.abs(self.weights) @ size + np.abs(self.constant))
 
     def _noise(self, box: Box) -> float:
-        return float(_NOISE * self.magnitude(box).max())
+        return float(NOISE * self.magnitude(box).max())
 
 
 @dataclass(frozen=True, eq=False)

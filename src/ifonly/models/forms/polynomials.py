@@ -14,10 +14,14 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.memo import cached_property
 from ifonly.models.forms.bends import tangent_corners
+from ifonly.tolerances import ON_BREAKPOINT, ROUNDING
 
 __all__ = ["Polynomials"]
 
-_CLOSELY, _EXACT = 0.01, 1e-7  # of the length of a piece: how far a curve is held closely, and where it counts as exact
+_CLOSELY, _EXACT = (
+    0.01,
+    ON_BREAKPOINT,
+)  # of the length of a piece: how far a curve is held closely, and where it counts as exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +98,7 @@ class Polynomials:
             c = np.polyder(self.coefficients[:, i], slope)
             for root in np.roots(c) if np.abs(c).max(initial=0.0) > 0 else ():
                 x = float(np.real(root)) + float(self.knots[i])
-                if abs(float(np.imag(root))) < 1e-12 * max(1.0, abs(float(np.real(root)))) and self._inside(x, i):
+                if abs(float(np.imag(root))) < ROUNDING * max(1.0, abs(float(np.real(root)))) and self._inside(x, i):
                     found.append(x)
         return np.unique(np.array(found))
 

@@ -21,13 +21,12 @@ import numpy as np
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
 from ifonly.program.box import Box
+from ifonly.tolerances import CHAINED_ROUNDING, TINY
 
 __all__ = ["Block", "Bounds", "Budget", "preactivations", "reach"]
 
 Bounds = tuple[FloatArray, FloatArray]
 
-# Bounds are moved outwards by this share of the sum of absolute terms, far more than float64 can lose on the way.
-_ROUNDING = 1e-11
 _TANGENTS = 20
 
 
@@ -140,7 +139,7 @@ class _Points:
         spent = np.where(net >= np.repeat(top, sizes, axis=1), self.cost, np.inf)
         cheapest = np.minimum.reduceat(spent, self.start, axis=1).sum(axis=1)
         # A steep price times the budget cancels against the costs, so its rounding must not be lost.
-        room = _ROUNDING * price * (total + cheapest)
+        room = CHAINED_ROUNDING * price * (total + cheapest)
         return price * total + top.sum(axis=1) + room, total - cheapest
 
     def _steepest(self, gain: FloatArray) -> FloatArray:
@@ -151,7 +150,7 @@ class _Points:
         at_home = np.repeat(np.maximum.reduceat(home, self.start, axis=1), sizes, axis=1)
         extra = self.cost - least
         ratio = np.where(extra > 0, (gain - at_home) / np.where(extra > 0, extra, 1.0), 0.0)
-        return np.asarray(2.0 * np.maximum(ratio.max(axis=1), 0.0) + 1e-300)
+        return np.asarray(2.0 * np.maximum(ratio.max(axis=1), 0.0) + TINY)
 
 
 def _feature_points(box: Box, j: int, budget: Budget | None) -> tuple[list[int], list[float], list[float]]:
@@ -209,7 +208,7 @@ def preactivations(
         if k:
             upper = np.minimum(upper, _carried(block.weights, block.constant, blocks[:k], found, points))
             lower = np.maximum(lower, -_carried(-block.weights, -block.constant, blocks[:k], found, points))
-        lower, upper = lower - _ROUNDING * total, upper + _ROUNDING * total
+        lower, upper = lower - CHAINED_ROUNDING * total, upper + CHAINED_ROUNDING * total
         if k < len(known):
             lower, upper = np.maximum(lower, known[k][0]), np.minimum(upper, known[k][1])
         found.append((lower, upper))

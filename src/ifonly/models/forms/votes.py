@@ -16,13 +16,12 @@ from ifonly.models.read import Read
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
+from ifonly.tolerances import BEYOND_A_TIE, DUST, FEASIBILITY
 
 __all__ = ["Votes"]
 
 # How far, relative to its range, a score must lie from the place where the decision changes. None at first, so that no point
 # is lost; more, and more than solvers can overlook, when the model has refused an answer there.
-_DISTANCES = (0.0, 4e-6, 4e-5, 4e-4)
-_NEAR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +102,8 @@ class Votes:
         for (k, m), gap, *known in zip(self._pairs(), gaps, low, high, strict=True):
             bounds = mip.bounds(gap)
             a, b = max(known[0], bounds[0]), min(known[1], bounds[1])
-            size = max(b - a, 1e-9)
-            away = _DISTANCES[self.level] * size
+            size = max(b - a, DUST)
+            away = BEYOND_A_TIE[self.level] * size
             room = away, max(away, 0.5 * self._resolution)
             mine, other = room if self.read.decision.first_wins else room[::-1]
             # s_k - s_m >= mine where k has the vote (else its lower bound a)
@@ -132,9 +131,9 @@ class Votes:
         form = self.read.form.refined(u)
         gaps = self._gaps()(u[None, :])[0]
         size = max(float(np.abs(gaps).max()), 1.0)
-        near = bool((np.abs(gaps) <= max(_NEAR, 10.0 * _DISTANCES[self.level]) * size).any())
+        near = bool((np.abs(gaps) <= max(FEASIBILITY, 10.0 * BEYOND_A_TIE[self.level]) * size).any())
         # Scores that are constant around a point are told apart by ruling the point out, which loses no other.
-        level = min(self.level + near, len(_DISTANCES) - 1) if self.raw() else self.level
+        level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
         if form is None and level == self.level:
             return None
         read = self.read if form is None else replace(self.read, form=form)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ifonly.errors import UnsupportedModel
 from ifonly.models.reading.assemble import RawTree
+from ifonly.tolerances import FLOAT32_ROOM
 
 __all__ = ["Question", "Statistics", "Unfolded"]
 
@@ -160,7 +161,7 @@ class Statistics:
     def unfold(self, split: Any, nodes: Unfolded, no: int, yes: int) -> int:
         """Add a split on a statistic to a tree and return its first node."""
         ctr, border = self.by_split.get(int(split["split_index"]), (None, np.nan))
-        if ctr is None or abs(border - float(split["border"])) > 1e-6 * max(1.0, abs(border)):
+        if ctr is None or abs(border - float(split["border"])) > FLOAT32_ROOM * max(1.0, abs(border)):
             raise UnsupportedModel(
                 f"{self.where}a split of this CatBoost model is not the statistic that its number says. Fit it with "
                 "one_hot_max_size=255, or report this with the versions of catboost and ifonly."

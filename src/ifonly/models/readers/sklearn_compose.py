@@ -21,6 +21,7 @@ from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.reading.outcomes import least, missing_for_all, one_score, probabilities, values, votes
 from ifonly.models.reading.source import Column, Source
 from ifonly.models.registry import read_estimator, reads
+from ifonly.tolerances import DUST, FEASIBILITY, FLOAT32_ROOM
 
 __all__ = ["average_of_members", "response"]
 
@@ -137,7 +138,7 @@ def _least_difference(weights: FloatArray) -> float:
     differences = np.zeros(1)
     for x in w[:10]:
         differences = np.unique(np.round(np.concatenate([differences, differences + x, differences - x]), 9))
-    return float(np.min(np.abs(differences[differences != 0]))) if len(w) <= 10 else 1e-6 * float(w.min())
+    return float(np.min(np.abs(differences[differences != 0]))) if len(w) <= 10 else FEASIBILITY * float(w.min())
 
 
 def average_of_members(estimator: Any, source: Source) -> Read:
@@ -294,7 +295,7 @@ def _check_decision(member: Any, read: Read, source: Source, who: str) -> None:
     """Refuse a member whose `decision_function` is not the score that was read."""
     theirs = np.asarray(member.decision_function(source.evaluate(source.base[None, :]))).reshape(-1)
     ours = read.form(source.base[None, :])[0]
-    if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=1e-6, atol=1e-9):
+    if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=FLOAT32_ROOM, atol=DUST):
         raise UnsupportedModel(
             f"{who} enters by its decision_function, which is not the score it is read by. Use predict_proba instead "
             "(stack_method, response_method), or a linear member."

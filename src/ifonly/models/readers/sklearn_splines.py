@@ -13,10 +13,11 @@ from ifonly.models.forms.polynomials import Polynomials
 from ifonly.models.reading.source import Column, Source
 from ifonly.models.reading.stepwise import Jumps, as_floats, table_columns
 from ifonly.models.reading.transforms import transforms
+from ifonly.tolerances import DUST
 
 __all__: list[str] = []
 
-_PROBES, _SAME = 301, 1e-9
+_PROBES, _SAME = 301, DUST
 
 
 @transforms("sklearn", "SplineTransformer")

@@ -23,6 +23,7 @@ from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
 from ifonly.models.reading.source import Column, Source
 from ifonly.models.reading.stepwise import Jumps, as_floats, step_column
+from ifonly.tolerances import CHAINED_ROUNDING
 from ifonly.warning_filters import silenced
 
 __all__ = ["column_wise", "declaration", "read_columns"]
@@ -32,7 +33,6 @@ Declared = TypeVar("Declared")
 _MOST_VALUES = 100_000  # of a grid that is pushed through value by value
 _MOST_STEPS = 2_000
 _PROBES = 257
-_STRAIGHT = 1e-11
 
 
 def column_wise(how: Any = True) -> Callable[[Declared], Declared]:
@@ -238,7 +238,9 @@ class _Reading:
         slope = float((values[-1] - values[0]) / (x[-1] - x[0]))
         constant = float(values[0] - slope * x[0])
         off = np.abs(values - (slope * x + constant)).max()
-        return (slope, constant) if off <= _STRAIGHT * max(np.abs(values).max(), np.abs(slope * x).max()) else None
+        return (
+            (slope, constant) if off <= CHAINED_ROUNDING * max(np.abs(values).max(), np.abs(slope * x).max()) else None
+        )
 
     def _monotone(self, name: str, j: int, k: int, along: _Along) -> Column:
         """Return steps, when few values are taken: between two equal ones a monotone function stays."""

@@ -12,6 +12,7 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
 from ifonly.models.reading.source import Column, Source
+from ifonly.tolerances import FLOAT32_ROOM, FLOAT64_ROOM, ROUNDING, SMALLEST_THRESHOLD
 from ifonly.warning_filters import silenced
 
 __all__ = ["Below", "Split", "pull_back"]
@@ -19,7 +20,6 @@ __all__ = ["Below", "Split", "pull_back"]
 BoolArray = npt.NDArray[np.bool_]
 Below = Callable[[FloatArray, FloatArray], BoolArray]
 
-_NARROW, _WIDE = 1e-14, 1e-6  # relative rooms around an affine guess of a cut
 _NEIGHBOURS = 16  # floats on either side of a cut on a polynomial that are looked at one by one
 
 
@@ -256,7 +256,7 @@ def _bracket(
         return low, high
     guess = np.clip((last - c.constant) / slope, low, high)
     size = np.maximum(np.abs(guess), np.abs(last / slope)) + abs(c.constant / slope)
-    for room in (_NARROW * size, _WIDE * size + 1e-12):
+    for room in (FLOAT64_ROOM * size, FLOAT32_ROOM * size + ROUNDING):
         near_low, near_high = np.maximum(guess - room, low), np.minimum(guess + room, high)
         low = np.where(holds(near_low) != swap, np.maximum(low, near_low), low)
         high = np.where(holds(near_high) == swap, np.minimum(high, near_high), high)
@@ -306,7 +306,7 @@ def _is_defined(z: Callable[[FloatArray], FloatArray], value: float) -> bool:
 def _last_below(below: Below, thresholds: FloatArray) -> FloatArray:
     """Return the last float for which each comparison holds, by bisection near the threshold itself."""
     finite = np.isfinite(thresholds)  # a tree may split missing values from all others at infinity
-    room = np.where(finite, 1e-6 * np.abs(thresholds) + 1e-30, 0.0)
+    room = np.where(finite, FLOAT32_ROOM * np.abs(thresholds) + SMALLEST_THRESHOLD, 0.0)
     low, high = thresholds - room, thresholds + room
     if not (below(low, thresholds)[finite].all() and not below(high, thresholds)[finite].any()):
         return thresholds
