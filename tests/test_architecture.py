@@ -21,13 +21,11 @@ SOURCE = TESTS.parent / "src" / "ifonly"
 LAYERS = {
     "arrays": 0,
     "_moved": 0,
-    "deadline": 0,
     "errors": 0,
     "events": 0,
-    "memo": 0,
+    "runtime": 0,
     "tolerances": 0,
     "version": 0,
-    "warning_filters": 0,
     "adapters": 1,
     "program.mip": 1,
     "program.scaling": 1,
@@ -397,8 +395,8 @@ def test_the_glossary_names_what_there_is() -> None:
 
 
 CLEAN = {
-    "errors.py": "import typing\nif typing.TYPE_CHECKING:\n    from ifonly.deadline import Deadline",
-    "deadline.py": "import time",
+    "errors.py": "import typing\nif typing.TYPE_CHECKING:\n    from ifonly.runtime.deadline import Deadline",
+    "runtime/deadline.py": "import time",
     "program/mip.py": "import numpy as np\nfrom ifonly.errors import IfOnlyError",
     "data/schema.py": "from ifonly import errors\nfrom ifonly.program.mip import Mip",
     "program/box.py": "from ifonly.data.schema import Schema",
@@ -454,7 +452,7 @@ def test_checks_accept_a_clean_tree(check: Check, tmp_path: Path) -> None:
         ),
         (
             cycles,
-            "deadline.py",
+            "runtime/deadline.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ifonly.errors import IfOnlyError",
         ),
         (early_frameworks, "explain.py", "import sklearn.base"),

@@ -19,8 +19,8 @@ from ifonly.events import Built, Event, Incumbent
 from ifonly.explain import Explainer
 from ifonly.program.mip import MipArrays
 from ifonly.result.values import Status
+from ifonly.runtime.warning_filters import heard
 from ifonly.solvers.backend import Backend, IncumbentHook, Limits, Solution
-from ifonly.warning_filters import heard
 
 __all__ = ["MODELS", "Benchmark", "ModelName", "Timing", "benchmark", "credit_model"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from ifonly.warning_filters import CHANGING, listener
+from ifonly.runtime.warning_filters import CHANGING, listener
 
 __all__ = [
     "BatchFailed",

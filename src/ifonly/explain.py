@@ -18,7 +18,6 @@ from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Target, resolve
 from ifonly.data.schema import Numeric, Schema
-from ifonly.deadline import Deadline
 from ifonly.errors import (
     CriterionError,
     Infeasible,
@@ -38,6 +37,7 @@ from ifonly.question.training import Training
 from ifonly.result.many import Explanations
 from ifonly.result.origin import Origin
 from ifonly.result.values import Explanation
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.answering import Question
 from ifonly.solvers.registry import find_solver
 from ifonly.tolerances import OPTIMALITY

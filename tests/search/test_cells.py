@@ -22,10 +22,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from ifonly import Actionability, Explainer, Infeasible, Proximity, Sparsity, Target
-from ifonly.deadline import Deadline
 from ifonly.errors import FactualViolatesDemand
 from ifonly.question.criterion import Criterion
 from ifonly.question.found import Ended
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.cells import Splitting
 from ifonly.search.engines import find
 from ifonly.search.grids import Grid

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifonly.deadline import Deadline
 from ifonly.question.found import Ended
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.knapsack import Answer, Jump, Slide, cheapest_moves
 
 AMOUNTS = st.floats(0.01, 4.0).map(lambda x: round(x, 3))

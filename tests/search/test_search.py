@@ -14,7 +14,6 @@ import pytest
 from ifonly import Actionability, Explainer, Proximity, Sparsity
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
 from ifonly.models.forms.scan import Brackets, TreeScan
 from ifonly.models.forms.trees import Trees
 from ifonly.program.box import Box
@@ -22,6 +21,7 @@ from ifonly.program.mip import Affine, MipArrays
 from ifonly.question.found import Ended, Found
 from ifonly.question.problem import build
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 from ifonly.search import boxes as engine
 from ifonly.search import incumbents as heuristics
 from ifonly.search.engines import find

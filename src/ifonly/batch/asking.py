@@ -13,7 +13,7 @@ import pandas as pd
 from ifonly.batch.guesses import Guess, Guesser, guessing, may_guess, right
 from ifonly.errors import Infeasible, NotVerified, OutOfTime
 from ifonly.result.many import Outcome
-from ifonly.warning_filters import heard
+from ifonly.runtime.warning_filters import heard
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer

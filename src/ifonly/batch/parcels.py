@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from ifonly.memo import Memo
+from ifonly.runtime.memo import Memo
 
 __all__ = ["Parcel"]
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from ifonly.batch.writing import write_atomically
 from ifonly.errors import PlanError
-from ifonly.memo import cached_property
 from ifonly.record.fingerprints import of_json
+from ifonly.runtime.memo import cached_property
 
 __all__ = ["FORMAT", "PLAN_FILE", "Plan", "Shard", "read_plan", "write_plan"]
 

@@ -19,8 +19,8 @@ from ifonly.batch.values import value_reader
 from ifonly.data.features import Numeric, plain
 from ifonly.errors import BatchFailed, IfOnlyError
 from ifonly.question.abilities import verified
+from ifonly.runtime.warning_filters import heard
 from ifonly.tolerances import DUST, OPTIMALITY, ROUNDING
-from ifonly.warning_filters import heard
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer

@@ -12,7 +12,7 @@ from ifonly.arrays import FloatArray
 from ifonly.models.form import Form
 from ifonly.models.links import LINKS, Link, LinkName, OwnLink, ValueLink
 from ifonly.models.rules import RULES, Decision, Rule, RuleName
-from ifonly.warning_filters import few_filters
+from ifonly.runtime.warning_filters import few_filters
 
 __all__ = ["Model", "Read"]
 

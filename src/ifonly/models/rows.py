@@ -9,7 +9,7 @@ import pandas as pd
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
-from ifonly.memo import Memo
+from ifonly.runtime.memo import Memo
 
 __all__ = ["Rows"]
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
 from ifonly.program.box import Box
 from ifonly.question.query import Wanted
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 
 __all__ = ["crossings"]
 

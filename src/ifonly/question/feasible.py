@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
-from ifonly.deadline import Deadline
 from ifonly.program.box import Box
 from ifonly.question.demand import Demand
 from ifonly.question.query import Query
+from ifonly.runtime.deadline import Deadline
 
 __all__ = ["feasible"]
 

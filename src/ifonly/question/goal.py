@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
-from ifonly.deadline import Deadline
 from ifonly.errors import Relaxation
 from ifonly.models.abilities import Ensemble
 from ifonly.models.form import Form
@@ -28,6 +27,7 @@ from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
+from ifonly.runtime.deadline import Deadline
 
 __all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "interval_text"]
 

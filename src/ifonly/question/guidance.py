@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ifonly.arrays import FloatArray
-from ifonly.deadline import Deadline
 from ifonly.program.box import Box
 from ifonly.question.abilities import Ability
 from ifonly.question.demand import Demand
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 
 __all__ = ["Branch", "Branches", "Proposes", "Squeezes"]
 

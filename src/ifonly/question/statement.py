@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.memo import cached_property
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import plateau
 from ifonly.program.box import Box
@@ -17,6 +16,7 @@ from ifonly.question.criterion import Couples, Criterion, HasConsequences
 from ifonly.question.demand import Demand
 from ifonly.question.outside import Outside
 from ifonly.question.query import Query
+from ifonly.runtime.memo import cached_property
 
 __all__ = ["Statement"]
 

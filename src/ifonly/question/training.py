@@ -10,9 +10,9 @@ import pandas as pd
 
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Schema
-from ifonly.memo import Lean, Memo, cached_property
 from ifonly.models.read import Model
 from ifonly.models.rows import Rows
+from ifonly.runtime.memo import Lean, Memo, cached_property
 from ifonly.tolerances import RIDGE
 
 __all__ = ["Training"]

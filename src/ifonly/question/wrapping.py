@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ifonly.arrays import FloatArray
-from ifonly.deadline import Deadline
 from ifonly.models.form import Form
 from ifonly.question.found import Found
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits
 
 __all__ = ["Embeds", "Ranges", "Search", "Sought", "Wraps"]

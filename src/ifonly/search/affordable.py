@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ifonly.deadline import Deadline
 from ifonly.models.abilities import Ensemble, parts_of
 from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Embeds
+from ifonly.runtime.deadline import Deadline
 
 __all__ = ["affordable", "expected_entries"]
 

@@ -11,7 +11,6 @@ import pandas as pd
 
 from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
-from ifonly.deadline import Deadline
 from ifonly.errors import CriterionError, NotVerified, OutOfTime
 from ifonly.events import OnEvent
 from ifonly.models.rules import Sign
@@ -23,6 +22,7 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Ranges, Search, Sought, Wraps
 from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Status, worst_status
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.blame import explain_infeasibility
 from ifonly.search.engines import find
 from ifonly.solvers.backend import Backend, Limits

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
-from ifonly.deadline import Deadline
 from ifonly.errors import Infeasible, Relaxation
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
@@ -28,6 +27,7 @@ from ifonly.question.problem import Problem
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.question.wrapping import Search, Sought, Wraps
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.affordable import affordable
 from ifonly.search.programs import solve_problem
 from ifonly.solvers.backend import Backend, Limits

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import IntArray
-from ifonly.deadline import Deadline
 from ifonly.events import Built
 from ifonly.models.abilities import Ensemble
 from ifonly.models.forms.scan import Brackets
@@ -26,6 +25,7 @@ from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.engine import NO_SOLVER, separable
 from ifonly.search.grids import Grid, Part
 from ifonly.search.incumbents import Incumbents

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ifonly.deadline import Deadline
 from ifonly.errors import SolverFailed
 from ifonly.events import OnEvent
 from ifonly.program.box import Box
@@ -18,6 +17,7 @@ from ifonly.question.demand import Demand
 from ifonly.question.found import Ended, Found
 from ifonly.question.guidance import Branch, Branches
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.boxes import Boxes
 from ifonly.search.cells import Cells
 from ifonly.search.engine import NO_SOLVER, Engine

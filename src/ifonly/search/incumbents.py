@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
-from ifonly.memo import cached_property
 from ifonly.models.abilities import LinearScores
 from ifonly.models.forms.scan import Brackets, TreeScan
 from ifonly.program.box import Box
 from ifonly.question.guidance import Proposes
 from ifonly.question.statement import Statement
+from ifonly.runtime.memo import cached_property
 from ifonly.search.progress import Known, Progress
 from ifonly.search.reduce import Menu, Reducer
 from ifonly.tolerances import DUST as _DUST

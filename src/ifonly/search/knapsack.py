@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from math import ceil, floor, inf
 from typing import NamedTuple
 
-from ifonly.deadline import Deadline
 from ifonly.question.found import Ended
+from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import OPTIMALITY, closing_gap
 from ifonly.tolerances import ROUNDING as _DUST
 

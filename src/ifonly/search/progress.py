@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.deadline import Deadline
 from ifonly.events import Event, Incumbent, OnEvent
 from ifonly.question.found import Ended, Found
+from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits
 from ifonly.tolerances import closing_gap
 

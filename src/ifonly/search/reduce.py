@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
-from ifonly.memo import cached_property
 from ifonly.models.abilities import Bounded, Ensemble
 from ifonly.models.forms.propagate import Budget
 from ifonly.models.forms.scan import Brackets
@@ -26,6 +25,7 @@ from ifonly.question.costs import Costs
 from ifonly.question.demand import BoxDemand
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
+from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import DUST as _DUST
 from ifonly.tolerances import ROUNDING
 

@@ -12,12 +12,12 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.criteria.diversity.criterion import Clustered, Diversity
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
 from ifonly.errors import NotVerified, OutOfTime, SolverFailed
 from ifonly.program.box import Box
 from ifonly.question.criterion import Criterion
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.answering import Answer, NoMore, Several
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.deadline import Deadline
 from ifonly.program.mip import MipArrays
+from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.priced_lp import Block, PricedProgram, Relaxed, expanded
 from ifonly.tolerances import INTEGRALITY, LEAST_GAIN, closing_gap

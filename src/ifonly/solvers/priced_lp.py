@@ -21,8 +21,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.deadline import Deadline
 from ifonly.program.mip import MipArrays
+from ifonly.runtime.deadline import Deadline
 from ifonly.solvers._loading import load_highspy
 from ifonly.solvers.bounds import safe_bound
 from ifonly.tolerances import LP_EXACT, LP_ROOM

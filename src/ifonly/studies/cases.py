@@ -19,8 +19,8 @@ from ifonly.criteria.sparsity import Sparsity
 from ifonly.data.schema import Numeric, Schema
 from ifonly.datasets import Dataset, german_credit, heart
 from ifonly.explain import Explainer
-from ifonly.memo import cached_property
 from ifonly.question.criterion import Criterion
+from ifonly.runtime.memo import cached_property
 from ifonly.studies.study import Part, Study
 
 __all__ = ["german_study", "heart_study"]

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ifonly import Counterfactual, Explainer, Explanation, Target
+from ifonly.runtime.warning_filters import silenced
 from ifonly.studio.library import Numeric
-from ifonly.warning_filters import silenced
 
 __all__ = ["Insight", "Reach", "forecasts", "insights"]
 

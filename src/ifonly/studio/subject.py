@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from ifonly import Causality, Explainer, Manifold, Robustness, Schema, SchemaError
-from ifonly.memo import cached_property
 from ifonly.question.criterion import Criterion
+from ifonly.runtime.memo import cached_property
 from ifonly.studio.insight import forecasts
 from ifonly.studio.library import Feature, Integer, Numeric
 

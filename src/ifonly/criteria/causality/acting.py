@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.question.feasible import feasible
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 
 __all__ = ["acted"]
 

@@ -17,7 +17,7 @@ from ifonly.models.forms.linear import Linear
 from ifonly.models.opening import complete_row, open_part
 from ifonly.models.reading.outcomes import values
 from ifonly.question.query import Query
-from ifonly.warning_filters import few_filters
+from ifonly.runtime.warning_filters import few_filters
 
 __all__ = ["Cause", "open_cause"]
 

@@ -12,7 +12,7 @@ from ifonly.criteria.causality.causes import Cause
 from ifonly.data.schema import Numeric, Schema
 from ifonly.data.tables import as_frame
 from ifonly.errors import CriterionError, did_you_mean
-from ifonly.warning_filters import silenced
+from ifonly.runtime.warning_filters import silenced
 
 __all__ = ["learn_causes"]
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.criteria.causality.acting import acted
 from ifonly.data.schema import Numeric, Schema
-from ifonly.deadline import Deadline
 from ifonly.errors import Relaxation
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import score_bounds
@@ -25,6 +24,7 @@ from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
+from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import DUST, FEASIBILITY, FLOAT64_ROOM
 
 __all__ = ["CausalEquation", "Mechanism", "is_settled"]

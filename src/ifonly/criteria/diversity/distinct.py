@@ -17,7 +17,6 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.costs import Costs
@@ -28,6 +27,7 @@ from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
+from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import LP_ROOM
 from ifonly.tolerances import ON_GRID as _DUST
 

@@ -26,13 +26,13 @@ from ifonly.criteria.manifold.hull import Ball
 from ifonly.criteria.manifold.in_hull import InHull, least_apart, least_for_levels
 from ifonly.criteria.manifold.rows import Shape
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
-from ifonly.memo import Memo, cached_property
 from ifonly.program.box import Box
 from ifonly.question.demand import BoxDemand, Demand
 from ifonly.question.guidance import Branch, Branches
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.memo import Memo, cached_property
 
 __all__ = ["InCloud"]
 

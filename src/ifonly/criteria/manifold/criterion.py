@@ -20,7 +20,7 @@ from ifonly.question.demand import Demand
 from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
 from ifonly.question.query import Query
 from ifonly.question.words import number
-from ifonly.warning_filters import few_filters
+from ifonly.runtime.warning_filters import few_filters
 
 __all__ = ["Manifold"]
 

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.deadline import Deadline
-from ifonly.memo import cached_property
 from ifonly.program.mip import Affine, Mip
+from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.memo import cached_property
 from ifonly.solvers.priced_lp import Block, PricedProgram
 from ifonly.tolerances import LP_EXACT as _BEYOND
 from ifonly.tolerances import LP_ROOM as _ROOM

@@ -21,9 +21,7 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.manifold.hull import Ball, Hull, Meter, Norm, Slice
 from ifonly.criteria.manifold.points import Seeker, costing_of, ends_of, numeric_entries
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
 from ifonly.errors import Relaxation
-from ifonly.memo import cached_property
 from ifonly.program.box import Box
 from ifonly.program.euclidean import at_least_length
 from ifonly.program.mip import Affine
@@ -34,6 +32,8 @@ from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
+from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.memo import cached_property
 from ifonly.solvers.priced_lp import Block
 from ifonly.tolerances import IN_HULL
 

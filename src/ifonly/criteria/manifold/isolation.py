@@ -25,8 +25,8 @@ from ifonly.question.demand import Demand
 from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.words import number
+from ifonly.runtime.warning_filters import few_filters
 from ifonly.tolerances import DUST as _DUST
-from ifonly.warning_filters import few_filters
 
 __all__ = ["Normal"]
 

@@ -16,13 +16,13 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.criteria.manifold.hull import Costing, Hull, Slice
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
 from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import DUST, ROUNDING
 from ifonly.tolerances import DUST as _BETTER
 from ifonly.tolerances import FEASIBILITY as _ON_GRID

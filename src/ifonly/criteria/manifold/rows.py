@@ -10,8 +10,8 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.criteria.manifold.hull import Hull
 from ifonly.data.schema import Numeric, Schema
-from ifonly.memo import cached_property
 from ifonly.question.query import Query
+from ifonly.runtime.memo import cached_property
 
 __all__ = ["Cloud", "Shape"]
 

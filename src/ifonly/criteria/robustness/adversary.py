@@ -19,7 +19,6 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.criteria.robustness.nogo import far_shift, no_go
 from ifonly.data.schema import Numeric, Schema
-from ifonly.deadline import Deadline
 from ifonly.program.cells import grid_floor
 from ifonly.program.mip import Affine, Convex, Mip
 from ifonly.program.variables import Variables
@@ -27,6 +26,7 @@ from ifonly.question.demand import Demand
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Search, Sought
+from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
 from ifonly.tolerances import TINY

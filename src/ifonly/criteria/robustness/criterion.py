@@ -12,7 +12,6 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.robustness.keeps_lead import Ball, KeepsLead, on_grid
 from ifonly.criteria.validity import Target, resolve
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
 from ifonly.errors import CriterionError
 from ifonly.models.forms.compose import score_bounds
 from ifonly.models.opening import open_model
@@ -27,9 +26,10 @@ from ifonly.question.statement import Statement
 from ifonly.question.training import Training
 from ifonly.question.words import number
 from ifonly.question.wrapping import Ranges
+from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.warning_filters import few_filters
 from ifonly.solvers.backend import Backend
 from ifonly.tolerances import BEYOND_A_TIE_IN_BALL
-from ifonly.warning_filters import few_filters
 
 __all__ = ["Robustness"]
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
-from ifonly.deadline import Deadline
 from ifonly.errors import Relaxation
 from ifonly.models.form import Form
 from ifonly.program.box import Box
@@ -29,6 +28,7 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.question.wrapping import Embeds, Search, Wraps
+from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits
 from ifonly.tolerances import DUST as _WIDER
 from ifonly.tolerances import ON_GRID as _GRID_DUST

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.data.schema import Numeric
-from ifonly.deadline import Deadline
 from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
@@ -24,6 +23,7 @@ from ifonly.program.variables import Variables
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
 from ifonly.tolerances import FEASIBILITY, ROUNDING

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
-from ifonly.memo import Lean, cached_property
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
+from ifonly.runtime.memo import Lean, cached_property
 
 __all__ = ["CellTable", "Leaves"]
 

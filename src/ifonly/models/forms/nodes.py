@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.memo import Lean, cached_property
+from ifonly.runtime.memo import Lean, cached_property
 
 __all__ = ["Addition", "Nodes"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.memo import cached_property
 from ifonly.models.forms.bends import tangent_corners
+from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import ON_BREAKPOINT, ROUNDING
 
 __all__ = ["Polynomials"]

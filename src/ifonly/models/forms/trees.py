@@ -65,7 +65,6 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
-from ifonly.memo import Lean, cached_property
 from ifonly.models.forms.leaf_rows import add_rows, cumulative, partition_rows
 from ifonly.models.forms.leaves import Leaves
 from ifonly.models.forms.nodes import Addition, Nodes
@@ -74,6 +73,7 @@ from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
+from ifonly.runtime.memo import Lean, cached_property
 
 __all__ = ["Addition", "Nodes", "Trees"]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.memo import cached_property
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import combine, for_budget, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
@@ -16,6 +15,7 @@ from ifonly.models.read import Read
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
+from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import BEYOND_A_TIE, DUST, FEASIBILITY
 
 __all__ = ["Votes"]

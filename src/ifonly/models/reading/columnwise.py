@@ -23,8 +23,8 @@ from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
 from ifonly.models.reading.source import Column, Source
 from ifonly.models.reading.stepwise import Jumps, as_floats, step_column
+from ifonly.runtime.warning_filters import silenced
 from ifonly.tolerances import CHAINED_ROUNDING
-from ifonly.warning_filters import silenced
 
 __all__ = ["column_wise", "declaration", "read_columns"]
 

@@ -16,7 +16,7 @@ from ifonly.models.forms.votes import Votes
 from ifonly.models.links import Identity
 from ifonly.models.read import Read
 from ifonly.models.rules import Sign
-from ifonly.warning_filters import silenced
+from ifonly.runtime.warning_filters import silenced
 
 __all__ = ["Bent", "Function", "least", "missing_for_all", "one_score", "probabilities", "values", "votes"]
 

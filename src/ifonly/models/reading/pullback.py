@@ -12,8 +12,8 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.errors import UnsupportedModel
 from ifonly.models.reading.source import Column, Source
+from ifonly.runtime.warning_filters import silenced
 from ifonly.tolerances import FLOAT32_ROOM, FLOAT64_ROOM, ROUNDING, SMALLEST_THRESHOLD
-from ifonly.warning_filters import silenced
 
 __all__ = ["Below", "Split", "pull_back"]
 

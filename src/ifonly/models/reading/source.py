@@ -17,9 +17,9 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import UnsupportedModel
-from ifonly.memo import cached_property
 from ifonly.models.forms.polynomials import Polynomials
-from ifonly.warning_filters import silenced
+from ifonly.runtime.memo import cached_property
+from ifonly.runtime.warning_filters import silenced
 
 __all__ = ["Column", "Source", "representatives"]
 

@@ -27,8 +27,8 @@ from ifonly import (
     Proximity,
     Robustness,
 )
-from ifonly.memo import Memo, cached_property
-from ifonly.warning_filters import few_filters, heard, silenced
+from ifonly.runtime.memo import Memo, cached_property
+from ifonly.runtime.warning_filters import few_filters, heard, silenced
 from questions import FACTUAL as ROW
 from questions import labels, people, pipeline, schema
 

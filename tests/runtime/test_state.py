@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[1] / "src" / "ifonly"
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "ifonly"
 WHERE = {path.relative_to(SOURCE).as_posix(): path for path in SOURCE.rglob("*.py")}
 
 # What a process knows once and for all, filled while modules are imported; or what has no other place to be.
@@ -82,7 +82,7 @@ def test_no_state_without_an_owner(where: str) -> None:
     tree = ast.parse(WHERE[where].read_text(encoding="utf-8"))
     found = module_state(where, tree) + tricks(where, tree) + kept_in_frozen(where, tree)
     left = [f for f in found if f not in REGISTRIES and f not in ONCE]
-    assert not left, f"keep it in the memo of the Training (see ifonly.memo): {left}"
+    assert not left, f"keep it in the memo of the Training (see ifonly.runtime.memo): {left}"
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,9 @@ from ifonly.criteria.manifold.hull import Ball, Costing, Hull, Slice
 from ifonly.criteria.robustness.adversary import attack
 from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.criteria.robustness.ranges import safe_ranges
-from ifonly.deadline import Deadline
 from ifonly.models.read import Model
 from ifonly.question.problem import build
+from ifonly.runtime.deadline import Deadline
 from ifonly.search import blame
 from ifonly.search import boxes as engine
 from ifonly.search.affordable import affordable, expected_entries
