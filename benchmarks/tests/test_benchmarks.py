@@ -101,7 +101,8 @@ def test_what_breaks_a_feature_is_not_coherent(case: Case) -> None:
 
 
 def test_problems_are_those_of_the_issue() -> None:
-    assert len(PROBLEMS) == 18
+    assert len(PROBLEMS) == 20
+    assert {"german-calibrated-1x10", "german-voting-1x20"} <= set(PROBLEMS)  # composites of networks
     assert set(QUICK) <= set(PROBLEMS)
     assert set(METHODS) == {"ifonly", "leafbigm", *PEERS}
 
