@@ -172,7 +172,9 @@ def check(field: Field, row: pd.DataFrame, want: Any, answer: Explanation) -> No
     assert changed == {c.feature for c in answer[0].changes}
 
 
-@pytest.mark.parametrize(("name", "chunk"), CHUNKS)
+@pytest.mark.parametrize(
+    ("name", "chunk"), [(n, k) if k == 0 else pytest.param(n, k, marks=pytest.mark.slow) for n, k in CHUNKS]
+)
 def test_every_answer_is_confirmed(name: str, chunk: int) -> None:
     field = _FIELDS.setdefault(name, make(name)) if name not in _FIELDS else _FIELDS[name]
     model = field.explainer.model.estimator

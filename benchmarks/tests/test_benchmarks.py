@@ -281,6 +281,7 @@ def test_failures_are_in_the_table() -> None:
     assert line["note"] == "2 killed"
 
 
+@pytest.mark.slow
 def test_plots_of_a_fake_run(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     lines = fake_results()

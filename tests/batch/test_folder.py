@@ -112,6 +112,10 @@ def test_any_runner_writes_the_same_bytes(explainer: Explainer, whole: Batch, tm
     with ThreadPoolExecutor(2) as threads:
         two = explain(explainer, tmp_path / "threads", output="csv", executor=threads)
     assert content(two.folder) == content(whole.folder)
+
+
+@pytest.mark.slow
+def test_processes_write_the_same_bytes(explainer: Explainer, whole: Batch, tmp_path: Path) -> None:
     three = explain(explainer, tmp_path / "loky", output="csv", n_jobs=2)
     assert content(three.folder) == content(whole.folder)
     four = explain(explainer, tmp_path / "multi", output="csv", n_jobs=2, executor="multiprocessing")

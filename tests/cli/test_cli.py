@@ -561,6 +561,7 @@ def test_the_package_runs_as_a_module() -> None:
 
 
 # -- case studies -----------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_study_is_printed_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ifonly.cli import study
 

@@ -109,7 +109,7 @@ def test_distances_are_counted_with_the_scales_and_weights_of_the_proximity() ->
         assert apart >= 1.5
 
 
-@pytest.mark.parametrize("family", ["logistic", "forest", "network"])
+@pytest.mark.parametrize("family", ["logistic", "forest", pytest.param("network", marks=pytest.mark.slow)])
 def test_the_distance_holds_on_the_returned_rows(family: str) -> None:
     rng = np.random.default_rng(5)
     X = pd.DataFrame(

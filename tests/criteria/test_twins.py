@@ -50,7 +50,7 @@ def explainer() -> Explainer:
 def test_twins_agree(criterion: Criterion, explainer: Explainer) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FactualViolatesDemand)
-        check_criterion(criterion, explainer, questions.FACTUAL, want="good", points=24)
+        check_criterion(criterion, explainer, questions.FACTUAL, want="good", points=12)
 
 
 # -- a conformance kit must be able to fail ---------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def length(x):
 @pytest.mark.parametrize("last", MODELS, ids=repr)
 def test_categories_and_whole_numbers_need_no_more_than_true(last):
     frame = FRAME[["age", "job"]]
-    check_reader(fitted(declared(True, age=up_and_down, job=length), last, frame), frame, points=3000)
+    check_reader(fitted(declared(True, age=up_and_down, job=length), last, frame), frame, points=2000)
 
 
 @pytest.mark.parametrize("last", MODELS, ids=repr)
@@ -71,20 +71,20 @@ def test_decimals_are_a_grid(last):
     frame = FRAME[["debt"]].round(2)
     schema = Schema.infer(frame, precision={"debt": 2})
     model = fitted(declared(True, debt=lambda x: np.sin(9 * x).round(1)), last, frame)
-    check_reader(model, frame, schema=schema, points=3000)
+    check_reader(model, frame, schema=schema, points=2000)
 
 
 @pytest.mark.parametrize("last", MODELS, ids=repr)
 def test_a_monotone_function_that_takes_few_values_is_read_as_steps(last):
     frame = FRAME[["income", "debt"]]
     floors = declared("monotone", income=np.floor, debt=lambda x: -np.round(3 * x))
-    check_reader(fitted(floors, last, frame), frame, points=3000)
+    check_reader(fitted(floors, last, frame), frame, points=2000)
 
 
 def test_a_monotone_function_is_for_trees_and_said_to_be_bent_for_the_others():
     frame = FRAME[["income", "debt"]]
     bent = declared("monotone", income=np.log1p, debt=np.arctan)
-    check_reader(fitted(bent, MODELS[1], frame), frame, points=3000)
+    check_reader(fitted(bent, MODELS[1], frame), frame, points=2000)
     with pytest.raises(UnsupportedModel, match=r"'income'.*bent by Mine"):
         Explainer(fitted(bent, MODELS[0], frame), frame)
 
@@ -93,7 +93,7 @@ def test_a_monotone_function_is_for_trees_and_said_to_be_bent_for_the_others():
 def test_a_straight_line(last):
     frame = FRAME[["income", "debt"]]
     check_reader(
-        fitted(declared("affine", income=lambda x: x / 12, debt=lambda x: 1 - x), last, frame), frame, points=3000
+        fitted(declared("affine", income=lambda x: x / 12, debt=lambda x: 1 - x), last, frame), frame, points=2000
     )
 
 
@@ -104,7 +104,7 @@ def test_steps_by_their_jumps_and_columns_of_several_kinds(last):
 
     columns = {"income": [1.5, 3.0], "debt": "affine"}
     model = fitted(declared(columns, income=sides, debt=lambda x: 2 * x, age=up_and_down), last, FRAME)
-    check_reader(model, FRAME, points=3000)
+    check_reader(model, FRAME, points=2000)
 
 
 def test_a_function_says_so_itself_and_behind_a_scaler():
@@ -114,9 +114,9 @@ def test_a_function_says_so_itself_and_behind_a_scaler():
     clipped.column_wise = "monotone"
     numbers = FRAME[["income", "debt"]]
     model = make_pipeline(StandardScaler(), FunctionTransformer(clipped), MODELS[1]).fit(numbers, YES)
-    check_reader(model, numbers, points=3000)
+    check_reader(model, numbers, points=2000)
     parts = make_column_transformer((FunctionTransformer(clipped), ["debt"]), remainder="passthrough")
-    check_reader(make_pipeline(parts, MODELS[1]).fit(numbers, YES), numbers, points=3000)
+    check_reader(make_pipeline(parts, MODELS[1]).fit(numbers, YES), numbers, points=2000)
 
 
 def test_a_shape_that_holds_within_the_bounds_only_is_not_taken_for_more():

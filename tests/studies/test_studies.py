@@ -170,6 +170,7 @@ def test_part_e_is_the_best_of_all_rows(part_e: Explanation, case: _Case) -> Non
     assert found[levels].astype(str).tolist() == best[levels].astype(str).tolist()
 
 
+@pytest.mark.slow
 def test_part_f_obeys_the_learned_law(part_f: Explanation, case: _Case) -> None:
     learned = case.law.causes["duration"].model
     now = learned.predict(part_f.factual[["credit_amount"]])[0]

@@ -293,6 +293,7 @@ def test_exports_have_their_kind_and_are_files(client: TestClient, subject: Subj
     assert (subject.explainer.model.estimator.predict(table[list(subject.schema.names)]) == subject.wanted).all()
 
 
+@pytest.mark.slow
 def test_the_exported_code_of_the_demo_gives_the_same_answer() -> None:
     from ifonly.studio.demo import demo_subjects
 
