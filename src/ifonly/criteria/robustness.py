@@ -24,7 +24,10 @@ __all__ = ["Robustness"]
 # Of what the score can change by in the ball: by how much it must clear its threshold all over. A tie is not robust, and a
 # solver is off by a little less than this.
 _ROOM = 1e-5
-_ROUNDINGS = 64.0
+_ROUNDINGS = 64.0  # of double precision, in which programs are solved
+_OWN_ROUNDINGS = (
+    4.0  # of the model's arithmetic, which may be coarser: half of it is kept by an answer, a quarter by a proof
+)
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,9 @@ def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
             ball.lower[j] = ball.upper[j] = part[0]
     low, high = score_bounds(form, ball)
     width = float(np.max(high - low))
-    return _ROOM * width + _ROUNDINGS * noise if np.isfinite(width) else _ROOM + _ROUNDINGS * noise
+    double = noise * float(np.finfo(np.float64).eps) / goal.model.rounding
+    rounding = max(_ROUNDINGS * double, _OWN_ROUNDINGS * noise)
+    return _ROOM * width + rounding if np.isfinite(width) else _ROOM + rounding
 
 
 def _ties_hold(goal: Goal) -> bool:
