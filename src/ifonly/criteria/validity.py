@@ -218,6 +218,17 @@ class Goal(Demand):
             return np.asarray(probabilities[:, self.index] >= self.probability - self._unsure)
         return np.asarray(self.read.decide(scores) == self.index)
 
+    def clears(self, scores: FloatArray, margin: float) -> npt.NDArray[np.bool_]:
+        """Say which scores clear every threshold by a margin: the NumPy twin of `apply`."""
+        out = np.ones(len(scores), dtype=np.bool_)
+        for gap in self.gaps([Affine.of(k) for k in range(scores.shape[1])], margin):
+            out &= scores[:, gap.columns] @ gap.values + gap.constant >= 0.0
+        if self.is_curved():
+            probabilities = self.read.probabilities(scores)
+            assert probabilities is not None
+            out &= np.log(probabilities[:, self.index] / self.probability) >= margin
+        return out
+
     @property
     def _unsure(self) -> float:
         """The share by which an output may be off because the model adds and rounds in its own way; it decides itself.
