@@ -31,7 +31,7 @@ def crossings(
         if deadline.passed:
             return
         moves = [(j, u) for j in features for u in _moves(box, start, j)]
-        rows = np.array([u for _, u in moves]).reshape(-1, box.schema.width)
+        rows = box.schema.stored(np.array([u for _, u in moves]).reshape(-1, box.schema.width))
         met = np.flatnonzero(goal.holds(statement.query, rows)) if len(rows) else np.empty(0, dtype=np.int64)
         if met.size:
             k = int(met[np.argmin(statement.objective(rows[met]))])
@@ -71,8 +71,9 @@ def _closer(
     for _ in range(_HALVINGS):
         if deadline.passed:
             break
-        middle = feature.snap(0.5 * (miss + best))
-        meets = bool(goal.holds(statement.query, _with(found, part, np.array([middle]))[None, :])[0])
+        trial = schema.stored(_with(found, part, np.array([0.5 * (miss + best)])))
+        middle = float(trial[part][0])
+        meets = bool(goal.holds(statement.query, trial[None, :])[0])
         miss, best = (miss, middle) if meets else (middle, best)
     closer = _with(found, part, np.array([best]))
     before, after = statement.objective(np.array([found, closer]))

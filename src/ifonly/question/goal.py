@@ -78,6 +78,14 @@ class Goal(Proposes, Demand):
             return np.full(len(scores), np.inf)
         return np.asarray(np.min([scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0))
 
+    def clears(self, scores: FloatArray, margin: float) -> npt.NDArray[np.bool_]:
+        """Say which scores clear every threshold by a margin: the NumPy twin of `apply`."""
+        if self.is_curved():
+            return np.asarray(self.lead(scores) >= margin)
+        gaps = self.gaps([Affine.of(k) for k in range(scores.shape[1])], margin)
+        cleared = [scores[:, g.columns] @ g.values + g.constant >= 0.0 for g in gaps]
+        return np.asarray(np.all(cleared, axis=0)) if cleared else np.ones(len(scores), dtype=np.bool_)
+
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return what is cheapest near the factual, and near points at which a relaxed form was refused."""
         if isinstance(statement.form, Ensemble) or np.isnan(statement.query.factual).any():

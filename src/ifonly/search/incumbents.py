@@ -122,7 +122,7 @@ class Incumbents:
 
     def offer(self, u: FloatArray) -> bool:
         """Keep a point, its consequences drawn, if it meets all demands and is cheaper than what is known; say if so."""
-        u = self.statement.settled(u[None, :])[0]
+        u = self.statement.settled((self.schema.stored(u) if self._is_rounded else u)[None, :])[0]
         cost = float(self.statement.objective(u[None, :])[0])
         if (self.best is not None and cost >= self.best.cost) or not self._meets_all(u):
             return False
@@ -135,7 +135,18 @@ class Incumbents:
     def _meets_all(self, u: FloatArray) -> bool:
         row = u[None, :]
         inside = bool(self.box.contains(row)[0])
-        return inside and all(bool(d.holds(self.query, row)[0]) for d in self.statement.demands)
+        return inside and all(bool(d.holds(self.query, row)[0]) for d in self.statement.demands) and self._clears(row)
+
+    def _clears(self, row: FloatArray) -> bool:
+        """Whether a point clears the margin as the program would: one that the model refused is not met again."""
+        margin, goal = self.statement.margin, self.reducer.goal
+        return margin <= 0.0 or bool(goal.clears(self.statement.form(row), margin)[0])
+
+    @cached_property
+    def _is_rounded(self) -> bool:
+        """Whether some column holds fewer digits than a program computes with."""
+        numbers = (f for f in self.schema.features if isinstance(f, Numeric))
+        return any(f.step is None and np.dtype(getattr(f.dtype, "numpy_dtype", f.dtype)) != np.float64 for f in numbers)
 
     # -- starting points ----------------------------------------------------------------------------------------
     def _start(self) -> FloatArray:

@@ -33,7 +33,8 @@ from ifonly.tolerances import BEYOND_A_TIE_IN_BALL
 
 __all__ = ["Robustness"]
 
-_ROUNDINGS = 64.0
+_ROUNDINGS = 64.0  # of double precision, in which programs are solved
+_OWN_ROUNDINGS = 4.0  # of the model's own, which may be coarser: half of it is kept by an answer, a quarter by a proof
 
 
 @dataclass(frozen=True)
@@ -209,11 +210,9 @@ def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
             ball.lower[j] = ball.upper[j] = part[0]
     low, high = score_bounds(form, ball)
     width = float(np.max(high - low))
-    return (
-        BEYOND_A_TIE_IN_BALL * width + _ROUNDINGS * noise
-        if np.isfinite(width)
-        else BEYOND_A_TIE_IN_BALL + _ROUNDINGS * noise
-    )
+    double = noise * float(np.finfo(np.float64).eps) / goal.model.rounding
+    rounding = max(_ROUNDINGS * double, _OWN_ROUNDINGS * noise)
+    return BEYOND_A_TIE_IN_BALL * (width if np.isfinite(width) else 1.0) + rounding
 
 
 def _ties_hold(goal: Goal) -> bool:
