@@ -29,7 +29,7 @@ MOVED: Mapping[str, str] = {
     **_below("ifonly", "ifonly.question", "options problem training"),
     **_below("ifonly", "ifonly.result", "html metrics plots serial text"),
     **_below("ifonly", "ifonly.criteria.robustness", "adversary nogo ranges"),
-    **_below("ifonly", "ifonly.search", "affordable blame direct grids incumbents knapsack reduce several"),
+    **_below("ifonly", "ifonly.search", "affordable blame grids incumbents knapsack reduce several"),
     **_below("ifonly.criteria", "ifonly.criteria.causality", "acting causes learning mechanism"),
     **_below("ifonly.criteria", "ifonly.question", "crossing feasible outside"),
     **_below("ifonly.models", "ifonly.models.forms", "additive around bends complete compose curves leaf_rows leaves"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
@@ -38,6 +37,7 @@ from ifonly.result.many import Explanations
 from ifonly.result.origin import Origin
 from ifonly.result.values import Explanation
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.memo import cached_property
 from ifonly.search.answering import Question
 from ifonly.solvers.registry import find_solver
 from ifonly.tolerances import OPTIMALITY

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ifonly import Explainer, Infeasible, NotVerified, OutOfTime, Proximity
 from ifonly.criteria.actionability.demands import Between, Direction, Frozen, Imply, LevelSet, LinearDemand
 from ifonly.criteria.causality.criterion import Causality
-from ifonly.criteria.causality.mechanism import Follows
+from ifonly.criteria.causality.mechanism import CausalEquation
 from ifonly.criteria.diversity.criterion import Diversity
 from ifonly.criteria.diversity.distinct import Apart, LeaveOne, OtherFeatures
 from ifonly.criteria.manifold.branches import InCloud
@@ -24,7 +24,7 @@ from ifonly.criteria.manifold.criterion import Manifold
 from ifonly.criteria.manifold.in_hull import InHull
 from ifonly.criteria.manifold.isolation import Normal
 from ifonly.criteria.robustness.criterion import Robustness
-from ifonly.criteria.robustness.keeps_lead import Stays
+from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.criteria.sparsity import Sparsity, _AtMost
 from ifonly.data.schema import Schema
 from ifonly.errors import Relaxation
@@ -38,7 +38,6 @@ from ifonly.question.outside import Outside
 from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
-from ifonly.search.direct import feature_by_feature
 from ifonly.testing import check_criterion
 
 OF_DEMANDS = (Loosens, Refines, Counts, Tightens, Verifies, Proposes, Branches, Squeezes)
@@ -88,8 +87,8 @@ DECLARED: dict[type[Demand], set[type]] = {
     InHull: {Proposes, Squeezes, Loosens},
     InCloud: {Proposes, Squeezes, Loosens, Branches},
     Normal: {Verifies, Loosens},
-    Stays: {Proposes, Loosens, Refines, Verifies},
-    Follows: {Tightens, Proposes, Refines, Verifies, Loosens},
+    KeepsLead: {Proposes, Loosens, Refines, Verifies},
+    CausalEquation: {Tightens, Proposes, Refines, Verifies, Loosens},
     ClassGoal: {Proposes},
     **{kind: {Proposes, Loosens} for kind in (ProbabilityGoal, IntervalGoal)},
 }
@@ -221,9 +220,9 @@ def test_only_what_is_declared_to_lie_in_the_box_needs_no_solver() -> None:
     for demand, direct in ((AtMostSix("a <= 6"), False), (DeclaredAtMostSix("a <= 6"), True), (OneChange("one"), True)):
         asked = explainer(demand)
         statement: Statement = asked.problem(ROW, want="yes").statement
-        goal, most = feature_by_feature(statement)
-        assert (goal is not None) == direct
-        assert most == (1 if isinstance(demand, Counts) else 2)
+        found = separable(statement)
+        assert (found is not None) == direct
+        assert found is None or found.most == (1 if isinstance(demand, Counts) else 2)
         answer = asked.explain(ROW, want="yes")[0]
         assert answer.distance == pytest.approx(brute(partial(demand.holds, statement.query)))
         assert answer.certificate.proven

@@ -21,6 +21,7 @@ CONTAINERS = {*CACHES, "Memo", "OrderedDict", "defaultdict", "deque", "dict", "l
 ONCE = {
     "models/registry.py: cache": "imports all readers once; an import waits for itself",
     "solvers/backend.py: cache": "whether a package is installed",
+    "record/reading.py: cache": "the JSON Schema of records, read from a file of the package",
     "studio/language.py: cache": "the texts of a language, read from a file of the package",
 }
 
@@ -48,7 +49,7 @@ def tricks(where: str, tree: ast.Module) -> list[str]:
     """Ways to change what is frozen or somebody else's."""
     out = []
     states = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "__getstate__"]
-    own = [n for f in states for n in ast.walk(f)] + (list(ast.walk(tree)) if where == "memo.py" else [])
+    own = [n for f in states for n in ast.walk(f)] + (list(ast.walk(tree)) if where == "runtime/memo.py" else [])
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             out.append(f"{where}: global {', '.join(node.names)}")
@@ -57,7 +58,7 @@ def tricks(where: str, tree: ast.Module) -> list[str]:
         if isinstance(node, ast.ImportFrom) and node.module in {"functools", "weakref"}:
             forbidden = {"cached_property", "lru_cache", "cache"} if node.module == "functools" else CACHES
             out += [f"{where}: {a.name}" for a in node.names if a.name in forbidden]
-        if isinstance(node, ast.FunctionDef) and node.name not in {"__post_init__", "__setstate__"}:
+        if isinstance(node, ast.FunctionDef) and node.name not in {"__init__", "__post_init__", "__setstate__"}:
             calls = [n for n in ast.walk(node) if isinstance(n, ast.Call) and names(n.func) == "object.__setattr__"]
             out += [f"{where}: object.__setattr__, line {n.lineno}" for n in calls]
     return out

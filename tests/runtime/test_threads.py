@@ -110,8 +110,8 @@ def test_eight_threads_get_the_answers_of_one_after_the_other() -> None:
     order = np.random.default_rng(0).permutation(len(questions)).tolist()
     before = list(warnings.filters)
     found = at_once(
-        lambda k: answer(shared, questions[k]), order + order
-    )  # twice: with empty caches and with full ones
+        lambda k: answer(shared, questions[k]), order + order[::3]
+    )  # some twice: with empty caches and with full ones
     assert warnings.filters == before
     for k, got in zip(order + order[::3], found, strict=True):
         assert got == expected[k], questions[k]

@@ -19,6 +19,7 @@ from ifonly.models.forms.bends import EXP, EXPM1, LOG_SIGMOID, SIGMOID, SQUARE, 
 from ifonly.models.forms.compose import combine
 from ifonly.models.forms.curves import Curve, Softmax
 from ifonly.program.mip import Affine, Convex
+from ifonly.tolerances import SAME_POINT
 
 __all__ = [
     "LINKS",
@@ -409,4 +410,4 @@ def _sigmoid_slope(link: Function) -> float | None:
     s = np.linspace(-3.0, 3.0, 25)
     p = link(s[:, None])[:, 1]
     a = float(np.log(p[-1]) - np.log1p(-p[-1])) / s[-1] if 0.0 < p[-1] < 1.0 else np.nan
-    return a if np.allclose(p, SIGMOID(a * s), rtol=1e-12, atol=1e-14) else None
+    return a if np.allclose(p, SIGMOID(a * s), **SAME_POINT) else None

@@ -24,7 +24,7 @@ from ifonly.record.reading import read_record
 from ifonly.record.writing import describe, salted
 from ifonly.result.origin import Origin
 from ifonly.result.serial import feature_from_dict, frame_from_dict, value_of
-from ifonly.tolerances import OPTIMALITY
+from ifonly.tolerances import DUST, FEASIBILITY, OPTIMALITY, ROUNDING
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Check", "Verdict", "verify"]
 
 _SAMPLES = 200
-_SCORES = 1e-6  # scores are sums in an order that may differ between versions and machines
-_AGREE = 1e-9  # relative: a cost that is computed anew may differ by rounding alone
+_SCORES = FEASIBILITY  # scores are sums in an order that may differ between versions and machines
+_AGREE = DUST  # relative: a cost that is computed anew may differ by rounding alone
 
 
 @dataclass(frozen=True)
@@ -369,7 +369,7 @@ def _at(u: Any, schema: Schema, values: Mapping[int, float]) -> Any:
 
 def _same(said: Any, then: Any) -> bool:
     if isinstance(then, float) and not isinstance(said, str):
-        return bool(np.isclose(float(said), then, rtol=_AGREE, atol=1e-12))
+        return bool(np.isclose(float(said), then, rtol=_AGREE, atol=ROUNDING))
     return bool(said == then) or str(said) == str(then)
 
 

@@ -25,6 +25,7 @@ from ifonly.search.linear import Knapsack
 from ifonly.search.progress import Progress
 from ifonly.search.single_tree import SingleTree
 from ifonly.solvers.backend import Backend, Limits
+from ifonly.tolerances import ROUNDING
 
 __all__ = ["ENGINES", "WITH_SOLVER", "engines_for", "find"]
 
@@ -32,7 +33,6 @@ ENGINES: tuple[Engine, ...] = (Knapsack(), SingleTree(), Cells(), Boxes())
 WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # a solver that was asked for by name solves every question
 
 NEVER = Deadline.never()
-_BRANCH_DUST = 1e-12
 
 
 def engines_for(backend: Backend) -> tuple[Engine, ...]:
@@ -95,7 +95,7 @@ class _Hunt:
         """Search alternatives in the order of their bounds until the next bound passes the best answer."""
         best, value, open_bound = Found.nothing(), self.limits.cutoff, np.inf
         for branch in branches:
-            if branch.bound > value - _BRANCH_DUST:
+            if branch.bound > value - ROUNDING:
                 break
             if self.deadline.passed:
                 open_bound = min(open_bound, branch.bound)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ifonly.question.criterion import Criterion
 from ifonly.question.problem import Problem
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
+from ifonly.runtime.memo import cached_property
 from ifonly.solvers.backend import Limits, Solution
 from ifonly.solvers.tangents import solve
 from ifonly.testing.claims import TOLERANCE, Check, require, run_all

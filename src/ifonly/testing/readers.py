@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ifonly.models.opening import complete_row, open_model
 from ifonly.models.read import Model
 from ifonly.models.rules import Sign
 from ifonly.program.box import Box
+from ifonly.runtime.memo import cached_property
 from ifonly.testing.claims import TOLERANCE, Check, require, run_all
 from ifonly.testing.forms import checks_of
 from ifonly.testing.points import at_thresholds, random_rows, with_holes

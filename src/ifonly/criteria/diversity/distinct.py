@@ -28,7 +28,7 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.runtime.deadline import Deadline
-from ifonly.tolerances import LP_ROOM
+from ifonly.tolerances import LP_ROOM, ROUNDING
 from ifonly.tolerances import ON_GRID as _DUST
 
 __all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
@@ -213,7 +213,7 @@ class Apart(Distinct):
 
 
 def _least_move(query: Query, j: int) -> float:
-    return _LEAST_MOVE * max(float(query.training.range[j]), 1e-12)
+    return _LEAST_MOVE * max(float(query.training.range[j]), ROUNDING)
 
 
 def _names(query: Query, changed: npt.NDArray[np.bool_]) -> str:
