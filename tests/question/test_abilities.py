@@ -38,6 +38,7 @@ from ifonly.question.outside import Outside
 from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
+from ifonly.search.engine import separable
 from ifonly.testing import check_criterion
 
 OF_DEMANDS = (Loosens, Refines, Counts, Tightens, Verifies, Proposes, Branches, Squeezes)
