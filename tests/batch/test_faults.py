@@ -427,7 +427,7 @@ def test_empty_text_is_nothing_in_a_csv_file(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_text() == 'a,b,c\n,true,0.1\n"x,""y""\n",,1e-300\n'
 
 
-def test_threads_open_parcels_of_their_own() -> None:
+def test_threads_of_a_worker_share_the_parcel_that_is_open() -> None:
     from ifonly.batch.parcels import Parcel
 
     parcel = Parcel.of({"a": [1]})
@@ -443,4 +443,4 @@ def test_threads_open_parcels_of_their_own() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(seen)) == 3
+    assert len(set(seen)) == 1
