@@ -1,4 +1,4 @@
-"""Catalogue for people who extend `ifonly`: every name that a criterion, a reader, a form or a solver of your own needs.
+"""Catalogue for people who extend `ifonly`: every name that a criterion, reader, form, engine or solver of your own needs.
 
 Import from here; the places inside the package may change. ``docs/architecture.md`` has an example of each.
 
@@ -14,17 +14,26 @@ from typing import TYPE_CHECKING, Any
 
 from ifonly.data.schema import Schema
 from ifonly.models.form import Form
+from ifonly.models.links import Link
 from ifonly.models.read import Model, Read
 from ifonly.models.registry import known_readers, reads
+from ifonly.models.rules import Rule
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
+from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip, MipArrays
 from ifonly.program.variables import Variables
+from ifonly.question.abilities import Counts, Loosens, Refines, Remains, Tightens, Verifies
 from ifonly.question.costs import Costs
-from ifonly.question.criterion import Criterion
-from ifonly.question.demand import Demand
+from ifonly.question.criterion import ChecksTogether, Couples, Criterion, HasConsequences, Remarks
+from ifonly.question.demand import BoxDemand, Demand
+from ifonly.question.found import Ended, Found
+from ifonly.question.guidance import Branch, Branches, Proposes, Squeezes
 from ifonly.question.problem import Problem
+from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.search.engine import Engine
+from ifonly.search.progress import Progress
 from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
 
 if TYPE_CHECKING:
@@ -47,26 +56,49 @@ __all__ = [
     "Affine",
     "Backend",
     "Box",
+    "BoxDemand",
+    "Branch",
+    "Branches",
     "Capability",
     "Cells",
+    "ChecksTogether",
     "Column",
     "Costs",
+    "Counts",
+    "Couples",
     "Criterion",
     "Demand",
+    "Ended",
+    "Engine",
     "Form",
+    "Found",
+    "HasConsequences",
+    "Inputs",
     "Limits",
+    "Link",
+    "Loosens",
     "Mip",
     "MipArrays",
     "Model",
     "Problem",
+    "Program",
+    "Progress",
+    "Proposes",
     "Query",
     "RawTree",
     "Read",
+    "Refines",
+    "Remains",
+    "Remarks",
+    "Rule",
     "Schema",
     "Solution",
     "Source",
+    "Squeezes",
     "Status",
+    "Tightens",
     "Variables",
+    "Verifies",
     "assemble",
     "check_criterion",
     "check_form",
