@@ -144,7 +144,7 @@ class Combination(Around):
 
 
 @dataclass(frozen=True, eq=False)
-class Mean:
+class Mean(Around):
     """The weighted mean of forms with the same outputs, added up in the order in which ensembles do it."""
 
     inner: Stack
@@ -158,22 +158,6 @@ class Mean:
     def __call__(self, U: FloatArray) -> FloatArray:
         """Return the scores of canonical rows."""
         return _mean([p(U) for p in self.inner.parts], self.weights)
-
-    def inside(self) -> tuple[Form, ...]:
-        """Return the members, side by side."""
-        return (self.inner,)
-
-    def cuts(self) -> Mapping[int, FloatArray]:
-        """Return the thresholds of all parts."""
-        return self.inner.cuts()
-
-    def raw(self) -> frozenset[int]:
-        """Return the numeric features whose raw value enters some part."""
-        return self.inner.raw()
-
-    def features(self) -> frozenset[int]:
-        """Return the features that some part looks at."""
-        return self.inner.features()
 
     def _map(self) -> FloatArray:
         share = self.weights / self.weights.sum()
