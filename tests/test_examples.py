@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
-PROCESSES = {"01_quickstart.py", "04_batch.py"}  # a fresh process each; for the others its imports are most of the work
-STUDIES = {"10_german_study.py", "11_heart_study.py"}  # long, and tests/test_studies.py asks their parts as well
+PROCESSES = {"01_quickstart.py"}  # a fresh process each; for the others its imports are most of the work
+LONG = {"04_batch.py", "10_german_study.py", "11_heart_study.py"}  # tests/batch and test_studies.py ask the same
 
 
 def test_examples_are_found() -> None:
@@ -23,11 +23,11 @@ def test_examples_are_found() -> None:
 
 @pytest.mark.parametrize(
     "example",
-    [pytest.param(path, marks=pytest.mark.slow) if path.name in STUDIES else path for path in EXAMPLES],
+    [pytest.param(path, marks=pytest.mark.slow) if path.name in LONG else path for path in EXAMPLES],
     ids=lambda path: path.name,
 )
 def test_example_runs(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if example.name not in PROCESSES | STUDIES:
+    if example.name not in PROCESSES | LONG:
         monkeypatch.chdir(tmp_path)
         with warnings.catch_warnings(action="default"):
             runpy.run_path(str(example), run_name="__main__")

@@ -346,7 +346,7 @@ def test_parents_in_any_order_and_models_fitted_on_arrays(X: pd.DataFrame, model
     pd.testing.assert_frame_equal(answers[0].frame(), answers[1].frame())
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", [pytest.param("float64", marks=pytest.mark.slow), "float32"])
 def test_equation_holds_by_the_model_itself(dtype: str) -> None:
     X = world(dtype)
     net = X["income"] - X["tax"]

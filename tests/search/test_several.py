@@ -79,7 +79,9 @@ def test_one_answer_needs_no_notes() -> None:
     assert (len(answer), answer.notes) == (1, ())
 
 
-@pytest.mark.parametrize("how", [Diversity("features"), Diversity("iterate", distance=0.3)])
+@pytest.mark.parametrize(
+    "how", [Diversity("features"), pytest.param(Diversity("iterate", distance=0.3), marks=pytest.mark.slow)]
+)
 def test_every_one_of_several_answers_is_robust_and_the_best_of_the_rest(how: Diversity) -> None:
     world = world_of(22, "forest")
     row = world.factuals(2)[1]

@@ -371,7 +371,7 @@ def test_the_optimum_is_that_of_brute_force(family, kind):
 @pytest.mark.parametrize(
     ("family", "kind"),
     [
-        pytest.param(family, kind, id=f"{kind}: {name}")
+        pytest.param(family, kind, marks=pytest.mark.slow if kind == "three" else (), id=f"{kind}: {name}")
         for table, kind in ((TWO, "two"), (THREE, "three"), (NUMBER, "number"))
         for name, family in table.items()
         if name

@@ -115,10 +115,14 @@ def test_three_classes():
     check_reader(model, TWO, points=3000, rows=1)
 
 
+@pytest.mark.slow
 def test_trees_behind_a_spline_of_a_bent_column():
     trees = RandomForestClassifier(2, max_depth=2, random_state=0)
     model = make_pipeline(PowerTransformer(), SplineTransformer(n_knots=4, degree=2), trees).fit(TWO, YES)
     check_reader(model, TWO, points=3000, rows=1)
+
+
+def test_a_spline_of_a_bent_column_is_refused_for_the_others():
     bent = make_pipeline(PowerTransformer(), SplineTransformer(n_knots=4, degree=2), LogisticRegression()).fit(TWO, YES)
     with pytest.raises(UnsupportedModel, match="a spline of SplineTransformer"):
         Explainer(bent, TWO)
