@@ -125,6 +125,7 @@ PUBLIC = {
     "events",
     "extend",
     "policy",
+    "record",
     "spark",
     "studies",
     "studio",

@@ -145,10 +145,10 @@ def check_pickle(estimator: Any) -> None:
     scores = read.form(U)
     assert np.array_equal(back.form(U), scores, equal_nan=True)
     assert np.array_equal(back.decide(scores), read.decide(scores))
-    if read.link != "none":
+    if read.link.has_probabilities:
         assert np.array_equal(back.probabilities(scores), read.probabilities(scores))
-    if read.link_inverse is not None:
-        assert [back.link_inverse(v) for v in (0.2, 0.3, 0.9)] == [read.link_inverse(v) for v in (0.2, 0.3, 0.9)]
+        if read.link.inverse is not None:
+            assert [back.link.inverse(v) for v in (0.2, 0.3, 0.9)] == [read.link.inverse(v) for v in (0.2, 0.3, 0.9)]
     assert np.array_equal(other.predict(U), model.predict(U))
 
 

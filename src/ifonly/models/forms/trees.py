@@ -28,6 +28,7 @@ Two trees with three cuts. The first goes by ``age <= 30`` to -1, else by ``debt
 ...     value=np.array([[0.0], [-1], [0], [2], [1], [0], [0], [3]]),
 ...     roots=np.array([0, 5]),
 ... )
+>>> from ifonly.program.variables import Variables
 >>> form, u, mip = Trees(schema, nodes, base=np.zeros(1)), np.array([25.5, 3.5]), Mip()
 >>> (score,) = form.embed(mip, Variables(mip, Box.of(schema, u), u, form.cuts(), form.raw()))
 
