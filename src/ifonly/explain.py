@@ -112,6 +112,10 @@ class Explainer:
             raise CriterionError(f"y has {len(labels)} entries but X has {len(U)} rows. Pass matching data.")
         self.training = Training(self.schema, U, self.model, labels)
         self.training.sample_scores  # noqa: B018 - computed here, so that the first question keeps its time limit as well
+        if self.surrogate is not None:
+            from ifonly.surrogate import warm  # noqa: PLC0415 - loaded when it is asked for
+
+            warm(self.training)
         self.criteria = _checked(DEFAULT_CRITERIA if criteria is None else criteria)
         self.backend = find_solver(solver)
         self.random_state = random_state

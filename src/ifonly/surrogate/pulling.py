@@ -27,6 +27,7 @@ _GAIN = 0.002  # share of the cost below which a cheaper row is not worth anothe
 _PIECE = 256  # rows that are put to the black box at once, cheapest first
 _EXCHANGES = 4000  # moves of two features that are looked at
 _VALUES = 6
+_NEAR = 1.5  # times the best cost, up to which a row is worth exchanges
 _DIGITS = 4  # of the way back that a number is known to in the end
 
 
@@ -64,19 +65,23 @@ class Puller:
                 return rows[at + found[0]], float(costs[at + found[0]])
         return None
 
-    def pull(self, u: FloatArray, cost: float) -> tuple[FloatArray, float]:
-        """Return the row that a confirmed one is drawn back to, and its cost."""
+    def pull(self, u: FloatArray, cost: float, best: float = np.inf) -> tuple[FloatArray, float]:
+        """Return the row that a confirmed one is drawn back to, and its cost.
+
+        Exchanges are tried only where the row is not much dearer than the `best` that is known.
+        """
         for _ in range(_ROUNDS):
             found = self.cheapest(self._back(u), cost)
             if found is None or cost - found[1] < _GAIN * cost:
                 u, cost = (u, cost) if found is None else found
-                found = self.cheapest(self._exchanged(u), (1.0 - _GAIN) * cost)
+                near = cost < _NEAR * best
+                found = self.cheapest(self._exchanged(u), (1.0 - _GAIN) * cost) if near else None
             if found is None or self.oracle.spent:
                 break
             u, cost = found
-        return self._refined(u, cost)
+        return u, cost
 
-    def _refined(self, u: FloatArray, cost: float) -> tuple[FloatArray, float]:
+    def refined(self, u: FloatArray, cost: float) -> tuple[FloatArray, float]:
         """Draw each changed number back as far as it goes, in steps of a tenth of what is left, again and again."""
         schema, factual = self.statement.query.schema, self.statement.query.factual
         for j in self._changed(u):

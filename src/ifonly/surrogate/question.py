@@ -22,17 +22,18 @@ from ifonly.models.read import Model
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import IntervalGoal
 from ifonly.question.statement import Statement
+from ifonly.question.training import Training
 from ifonly.question.wrapping import Wraps
 from ifonly.result.values import Certificate, Counterfactual, Explanation
 from ifonly.search.answering import Answer, Question, Several
 from ifonly.search.engines import find
 from ifonly.solvers.backend import Limits
 from ifonly.surrogate.learning import LEARNERS, Learned, learn
-from ifonly.surrogate.oracle import Oracle, leads_of
+from ifonly.surrogate.oracle import Oracle, known_leads, sample_said
 from ifonly.surrogate.pulling import Puller
 from ifonly.surrogate.sampling import Sampler
 
-__all__ = ["ObservedQuestion"]
+__all__ = ["ObservedQuestion", "warm"]
 
 OBSERVED = "not proven: the model was only observed, so a cheaper answer may exist"
 _ROUNDS, _PATIENCE = 12, 3
@@ -45,6 +46,13 @@ _SEARCH_GAP = 0.02
 _FIT = 0.3  # seconds that a first fit is expected to take
 _STRICTER = 0.15  # lead that is asked of the surrogate more after each refusal, in units of the leads' deviation
 _RESERVE = 0.1  # share of the time that is kept for the end
+
+
+def warm(training: Training) -> None:
+    """Do before the first question what would cost it time: ask about the sample, and load the learners."""
+    sample_said(training)
+    for make in LEARNERS.values():
+        make(0, False)
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,8 @@ class ObservedQuestion(Question):
         statement = replace(statement, query=self.query, demands=(self.goal, *statement.demands[1:]))
         if statement.box().empty() is not None:
             raise OutOfTime(_none(statement))
-        oracle = Oracle(self.goal, self.deadline.earlier(_RESERVE * min(self.deadline.left(), 5.0)))
+        until = self.deadline.earlier(_RESERVE * min(self.deadline.left(), 5.0))
+        oracle = Oracle(self.goal, until, self.query.training.score_scale)
         rounds = _Rounds(self, statement, oracle)
         rounds.run()
         if rounds.u is None:
@@ -106,8 +115,8 @@ def refuse_balls(statement: Statement) -> None:
 
 def _none(statement: Statement) -> str:
     return (
-        f"None was found that meets all of {len(statement.demands)} demands ({statement.demands[0].text}); the model was "
-        "only observed, so that proves nothing. Raise time_limit, loosen a demand, or give training rows with the outcome."
+        f"None was found that meets all demands ({statement.demands[0].text}); the model was only observed, so that proves "
+        "nothing. Raise time_limit, loosen a demand, or give training rows that have the outcome."
     )
 
 
@@ -133,6 +142,15 @@ class _Rounds:
     def run(self) -> None:
         """Label, pull, then learn and search until nothing gets better."""
         self._begin()
+        self._refine()
+        self._rounds()
+        self._refine()
+
+    def _refine(self) -> None:
+        if self.u is not None:
+            self.u, self.cost = self.puller.refined(self.u, self.cost)
+
+    def _rounds(self) -> None:
         names, idle, strict, seconds = list(LEARNERS), 0, 0.0, _FIT
         agreed: dict[str, float] = {}
         for turn in range(_ROUNDS):
@@ -166,19 +184,17 @@ class _Rounds:
     def _begin(self) -> None:
         """Label training rows, rows with one change and mixtures; pull the cheapest confirmed ones."""
         goal, training = self.question.goal, self.query.training
-        known = training.memo.get("leads", goal.key, lambda: leads_of(goal, training.sample))
-        self.known = known
+        self.known = known = known_leads(goal, training)
         good = training.sample[known > 0]
         near = self.sampler.into_box(good)
         near = near[np.argsort(self.statement.objective(near), kind="stable")][: 40 * _STARTS] if len(near) else near
+        self._pull_some(near, 1)  # first of all, so that there is an answer however little time is left
         sweeps = self._label(self.sampler.sweeps(self.sampler.start))
-        nearest = near[: 10 * _STARTS]
-        mixed = self._label(
-            self.sampler.mixtures(self.sampler.start, nearest if len(nearest) else training.sample, _MIXED)
-        )
+        others = near[: 10 * _STARTS] if len(near) else training.sample
+        mixed = self._label(self.sampler.mixtures(self.sampler.start, others, _MIXED))
         if not (len(sweeps) + len(mixed) + len(near)):
             mixed = self._label(self.sampler.around(self.sampler.start, 4 * _MIXED, 0.3))
-        for rows, count in ((sweeps, 1), (near, _STARTS), (mixed, _STARTS)):
+        for rows, count in ((sweeps, 1), (near[1:], _STARTS), (mixed, _STARTS)):
             self._pull_some(rows, count)
 
     def _pull_some(self, rows: FloatArray, count: int) -> None:
@@ -199,7 +215,7 @@ class _Rounds:
         cost = float(self.statement.objective(u[None, :])[0])
         if cost < self.cost:
             self.u, self.cost = u, cost
-        u, cost = self.puller.pull(u, cost)
+        u, cost = self.puller.pull(u, cost, self.cost)
         if cost < self.cost:
             self.u, self.cost = u, cost
 
