@@ -39,6 +39,7 @@ LAYERS = {
     "result.values": 5,
     "criteria": 6,
     "search": 7,
+    "surrogate": 7,
     "result": 8,
     "explain": 8,
     "batch": 9,

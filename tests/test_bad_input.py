@@ -194,7 +194,9 @@ def test_unsupported_estimator(model: Any, nearest: str) -> None:
     message = str(caught.value)
     assert f"{type(model).__name__} cannot be turned into an exact optimisation model" in message
     assert nearest in message
-    assert "LogisticRegression" in message
+    assert 'surrogate="auto"' in message
+    assert len(message) < 500
+    assert message.count("\n") < 3
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_unsupported_estimator(model: Any, nearest: str) -> None:
         (PolynomialFeatures(), "cannot be read exactly. The nearest thing that can be: a model that bends by itself"),
         (
             Normalizer(),
-            "Normalizer cannot be read exactly. The nearest thing that can be: StandardScaler. Supported: ",
+            "Normalizer cannot be read exactly. The nearest thing that can be: StandardScaler. ",
         ),
         (FunctionTransformer(np.sin), "FunctionTransformer with 'sin'"),
         (

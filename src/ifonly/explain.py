@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
+import pandas as pd
 
 from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
@@ -26,9 +27,10 @@ from ifonly.errors import (
 )
 from ifonly.events import Finished, OnEvent
 from ifonly.models.opening import open_model
+from ifonly.models.read import Model, Observed
 from ifonly.program.box import Box
 from ifonly.question.criterion import ChecksTogether, Criterion, HasConsequences
-from ifonly.question.options import FOREVER, check_count, check_gap, check_seconds, check_workers
+from ifonly.question.options import FOREVER, check_count, check_gap, check_seconds, check_surrogate, check_workers
 from ifonly.question.problem import Problem, build
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
@@ -71,6 +73,10 @@ class Explainer:
         ``"auto"``, ``"highs"``, ``"scip"`` or ``"gurobi"``.
     random_state
         Seed of everything that draws.
+    surrogate
+        None: a model that cannot be read is refused. ``"auto"``: it is observed, whatever it is, a plain function included;
+        a readable model is learned from its own answers, and what is found there is confirmed by it, but nothing is proven.
+        A model that can be read is read all the same.
 
     Examples
     --------
@@ -94,16 +100,22 @@ class Explainer:
         criteria: Sequence[Criterion] | None = None,
         solver: str = "auto",
         random_state: int = 0,
+        surrogate: str | None = None,
     ) -> None:
         from ifonly.models.forms.complete import complete  # noqa: PLC0415 - composites are loaded with the readers
 
-        self.schema, self.model, self._frame, U = open_model(model, X, schema)
+        self.schema, self.model, self._frame, U = _opened(model, X, schema, surrogate)
+        self.surrogate = surrogate if isinstance(self.model, Observed) else None
         self._complete = complete(self.model.read.form)
         labels = None if y is None else np.asarray(y, dtype=object).reshape(-1)
         if labels is not None and len(labels) != len(U):
             raise CriterionError(f"y has {len(labels)} entries but X has {len(U)} rows. Pass matching data.")
         self.training = Training(self.schema, U, self.model, labels)
         self.training.sample_scores  # noqa: B018 - computed here, so that the first question keeps its time limit as well
+        if self.surrogate is not None:
+            from ifonly.surrogate import warm  # noqa: PLC0415 - loaded when it is asked for
+
+            warm(self.training)
         self.criteria = _checked(DEFAULT_CRITERIA if criteria is None else criteria)
         self.backend = find_solver(solver)
         self.random_state = random_state
@@ -168,7 +180,7 @@ class Explainer:
         explanation = replace(asked.explanation(several, time.perf_counter() - began), origin=origin)
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
-        if explanation.status in ("feasible", "no_bound"):
+        if explanation.status in ("feasible", "no_bound") and self.surrogate is None:
             proofs = [c.certificate for c in explanation if c.certificate.status == explanation.status]
             warn(
                 f"The answer is valid, but not proven optimal after {explanation.seconds:.1f} s: "
@@ -335,7 +347,12 @@ class Explainer:
                 criterion.check_together(query, demands)
         form = self.model.read.form if Box.of(schema, factual).missing.any() else self._complete
         statement = Statement(query, (goal, *demands), merged, form)
-        return Question(self.backend, frame, self._frame, query, goal, statement, want)
+        asked = Question(self.backend, frame, self._frame, query, goal, statement, want)
+        if self.surrogate is None:
+            return asked
+        from ifonly.surrogate import ObservedQuestion  # noqa: PLC0415 - loaded when it is asked for
+
+        return ObservedQuestion.of(asked)
 
     def _wish(self, want: Any, factual: FloatArray) -> Any:
         """Return what is wanted, with the other class of two in place of None."""
@@ -343,10 +360,24 @@ class Explainer:
         label = want.label if isinstance(want, Target) else want
         interval = isinstance(want, Target) and (want.at_least is not None or want.at_most is not None)
         if label is None and not interval and len(classes) == 2:
-            now = int(self.model.read.decide(self.model.read.form(factual[None, :]))[0])
+            if self.surrogate is None:
+                now = int(self.model.read.decide(self.model.read.form(factual[None, :]))[0])
+            else:
+                now = classes.index(self.model.predict(factual[None, :])[0])
             other = classes[1 - now]
             want = replace(want, label=other) if isinstance(want, Target) else other
         return want
+
+
+def _opened(
+    model: Any, X: Any, schema: Schema | None, surrogate: str | None
+) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
+    check_surrogate(surrogate)
+    if surrogate is None:
+        return open_model(model, X, schema)
+    from ifonly.surrogate import open_any  # noqa: PLC0415 - loaded when it is asked for
+
+    return open_any(model, X, schema)
 
 
 def _check_options(n: int, time_limit: float, gap: float) -> None:

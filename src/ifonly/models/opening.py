@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -18,11 +18,24 @@ from ifonly.models.reading.source import Source
 from ifonly.models.registry import read_estimator
 from ifonly.models.rows import Rows
 
-__all__ = ["complete_row", "open_model", "open_part"]
+__all__ = ["Observe", "complete_row", "open_model", "open_part"]
 
 
-def open_model(estimator: Any, X: Any, schema: Schema | None) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
-    """Return the schema, the read model, the training frame and its canonical rows."""
+class Observe(Protocol):
+    """Opener of an estimator that cannot be read: as a model that is only asked."""
+
+    def __call__(self, estimator: Any, schema: Schema, U: FloatArray, *, named: bool) -> Model:
+        """Return the model; `named` says whether the estimator receives frames."""
+        ...
+
+
+def open_model(
+    estimator: Any, X: Any, schema: Schema | None, observe: Observe | None = None
+) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
+    """Return the schema, the read model, the training frame and its canonical rows.
+
+    `observe` opens an estimator that cannot be read; without it, such a one is refused.
+    """
     _check_fitted(estimator)
     frame = as_frame(X, None if schema is None else schema.names)
     if frame.empty:
@@ -34,7 +47,14 @@ def open_model(estimator: Any, X: Any, schema: Schema | None) -> tuple[Schema, M
     schema = Schema.infer(frame) if schema is None else schema
     frame = align(frame, schema.names)
     U = schema.encode(frame, missing=True)
-    model = open_part(estimator, schema, schema.names, complete_row(schema, U))
+    try:
+        model = open_part(estimator, schema, schema.names, complete_row(schema, U))
+    except UnsupportedModel:
+        if observe is None:
+            raise
+        # Who does not count its columns was written by hand, and receives what the caller gave.
+        named = _takes_names(estimator) or (hasattr(X, "columns") and not hasattr(estimator, "n_features_in_"))
+        model = observe(estimator, schema, U, named=named)
     schema.encode(frame, missing=model.read.accepts_missing)
     return schema, model, frame, U
 

@@ -14,7 +14,7 @@ from ifonly.models.links import LINKS, Link, LinkName, OwnLink, ValueLink
 from ifonly.models.rules import RULES, Decision, Rule, RuleName
 from ifonly.runtime.warning_filters import few_filters
 
-__all__ = ["Model", "Read"]
+__all__ = ["Model", "Observed", "Read"]
 
 _Known = TypeVar("_Known", Rule, Link)
 
@@ -145,3 +145,7 @@ class Model:
             if self.read.link.has_probabilities:
                 raise
             return None
+
+
+class Observed(Model):
+    """A model of which only the answers are known: its form asks the estimator, and cannot be embedded."""

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from ifonly.models.reading.source import Source
 from ifonly.models.read import Read
 
-__all__ = ["known_readers", "read_estimator", "reads"]
+__all__ = ["WAY_OUT", "known_readers", "read_estimator", "reads"]
+
+WAY_OUT = (
+    'Or let it be observed: Explainer(model, X, surrogate="auto") answers for any model with a predict; its answers are '
+    "confirmed by the model and keep every demand, but are not proven optimal."
+)
 
 Reader = Callable[[Any, "Source"], Read]
 
@@ -59,11 +64,9 @@ def read_estimator(estimator: Any, source: Source) -> Read:
         if reader is not None:
             return reader(estimator, source)
     name = type(estimator).__name__
-    names = sorted({n for _, n in table})
     raise UnsupportedModel(
         f"{source.where}{name} cannot be turned into an exact optimisation model: it is neither linear, nor made of "
-        f"trees, nor a ReLU network, or its reader is not there.{_nearest(name)} "
-        f"Supported: {', '.join(names)}."
+        f"trees, nor a ReLU network, or its reader is not there.{_nearest(name)}\n{WAY_OUT}"
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ifonly.errors import CriterionError
 
-__all__ = ["FOREVER", "check_count", "check_gap", "check_seconds", "check_workers"]
+__all__ = ["FOREVER", "check_count", "check_gap", "check_seconds", "check_surrogate", "check_workers"]
 
 FOREVER = 1e9  # seconds that stand for no time limit: SCIP refuses infinity
 
@@ -48,4 +48,12 @@ def check_workers(n_jobs: Any) -> None:
         raise CriterionError(
             f"'n_jobs' must be a whole number of workers other than 0, got {n_jobs!r}. Write e.g. n_jobs=2, or -1 for one "
             "per core."
+        )
+
+
+def check_surrogate(surrogate: Any) -> None:
+    """Refuse a surrogate that is neither None nor "auto"."""
+    if surrogate is not None and not (isinstance(surrogate, str) and surrogate == "auto"):
+        raise CriterionError(
+            f"'surrogate' must be None or 'auto', got {surrogate!r}. With 'auto', a model that cannot be read is observed."
         )

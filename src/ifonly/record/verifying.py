@@ -179,6 +179,12 @@ class _Verification:
                 yield Check("bound", False, f"{_nth(i)} is called proven at {cost!r}, but its bound is {bound!r}.")
             else:
                 word = "proven optimal" if proof["proven"] else proof["status"].replace("_", " ")
+                if proof.get("observed") and (proof["proven"] or np.isfinite(bound)):
+                    yield Check("bound", False, f"{_nth(i)} claims a bound, but its model was only observed.")
+                    continue
+                if proof.get("observed"):
+                    yield Check("bound", True, f"{_nth(i)} costs {cost:.6g}; not proven: the model was only observed.")
+                    continue
                 yield Check(
                     "bound", True, f"{_nth(i)} costs {cost:.6g}, is said to be {word}, with the bound {bound:.6g}."
                 )
@@ -194,7 +200,16 @@ class _Verification:
             criteria = _merged(criteria_from_data(policy["house"]), criteria_from_data(policy["call"]))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IfOnlyWarning)
-            return Explainer(model, X, y, schema=schema, criteria=criteria, random_state=self.origin["options"]["seed"])
+            options = self.origin["options"]
+            return Explainer(
+                model,
+                X,
+                y,
+                schema=schema,
+                criteria=criteria,
+                random_state=options["seed"],
+                surrogate=options.get("surrogate"),
+            )
 
     def _prints(self, explainer: Explainer) -> Iterator[Check]:
         """Compare fingerprints and versions; what differs is named."""

@@ -43,13 +43,16 @@ def describe(origin: Origin) -> dict[str, Any]:
     explainer = origin.explainer
     house, call = criteria_to_data(explainer.criteria), criteria_to_data(origin.criteria)
     estimator = explainer.model.estimator
+    options = {**origin.options, "solver": explainer.backend.name, "seed": int(explainer.random_state)}
+    if explainer.surrogate is not None:
+        options["surrogate"] = explainer.surrogate
     return {
         "asked_at": origin.asked_at,
         "want": want_to_data(origin.want),
         "policy": {"house": house, "call": call},
         "demands": list(origin.demands),
         "costs": in_words((*explainer.criteria, *origin.criteria)),
-        "options": {**origin.options, "solver": explainer.backend.name, "seed": int(explainer.random_state)},
+        "options": options,
         "model": _steps(estimator),
         "schema": [feature_to_dict(f) for f in explainer.schema.features],
         "versions": _versions(estimator),

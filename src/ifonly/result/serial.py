@@ -154,6 +154,7 @@ def answer_to_dict(answer: Counterfactual) -> dict[str, Any]:
             "solver": certificate.solver,
             "asked_gap": _number(certificate.asked_gap),
             "status": certificate.status,
+            **({"observed": True} if certificate.observed else {}),
         },
         "ranges": {name: [_number(low), _number(high)] for name, (low, high) in answer.ranges.items()},
         "measures": {name: _number(value) for name, value in answer.measures.items()},
@@ -184,7 +185,7 @@ def _certificate(data: Mapping[str, Any]) -> Certificate:
     if "asked_gap" not in data:
         return Certificate.of(objective, bound, margin=margin, solver=solver)
     gap, asked = _float(data["gap"]), _float(data["asked_gap"])
-    return Certificate(objective, bound, gap, data["proven"], margin, solver, asked)
+    return Certificate(objective, bound, gap, data["proven"], margin, solver, asked, bool(data.get("observed", False)))
 
 
 def _status(data: Mapping[str, Any], answers: Sequence[Counterfactual]) -> Status:

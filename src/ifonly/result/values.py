@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
 
@@ -44,7 +45,8 @@ class Change:
 class Certificate:
     """Proof that comes with an answer: its cost, a bound on the cost of every answer, and the gap between them.
 
-    Printed, it is one of "proven optimal", "within 24% of the best, proven" and "no bound yet".
+    Printed, it is one of "proven optimal", "within 24% of the best, proven", "no bound yet" and "not proven: the model was
+    only observed".
 
     Attributes
     ----------
@@ -64,6 +66,8 @@ class Certificate:
         Which solver proved it.
     asked_gap
         The gap at which the search was allowed to stop.
+    observed
+        Whether the model was only observed, through a surrogate: then nothing is proven, and there is no bound.
     """
 
     objective: float
@@ -73,6 +77,7 @@ class Certificate:
     margin: float = 0.0
     solver: str = "HiGHS"
     asked_gap: float = OPTIMALITY
+    observed: bool = False
 
     @classmethod
     def of(
@@ -89,6 +94,11 @@ class Certificate:
         proven = gap == 0.0 or objective - bound <= allowed_gap(objective)
         return cls(objective, bound, gap, proven, margin, solver, asked_gap)
 
+    @classmethod
+    def observed_only(cls, objective: float, solver: str, *, asked_gap: float = OPTIMALITY) -> Self:
+        """Return the certificate of an answer about which nothing is proven: the model was only observed."""
+        return cls(objective, -inf, inf, False, 0.0, solver, asked_gap, observed=True)
+
     @property
     def status(self) -> Status:
         """State of the proof in one word: the values of `Explanation.status`."""
@@ -99,6 +109,8 @@ class Certificate:
         return "within_gap" if self.gap <= self.asked_gap else "feasible"
 
     def __str__(self) -> str:
+        if self.observed:
+            return "not proven: the model was only observed"
         if self.proven:
             return "proven optimal"
         return "no bound yet" if self.status == "no_bound" else f"within {_percent(self.gap)}% of the best, proven"
@@ -164,7 +176,8 @@ class Explanation(Sequence[Counterfactual]):
     * ``"within_gap"``: each is proven to be within the `gap` that was asked for, which was larger than 1e-6;
     * ``"feasible"``: the search stopped before the gap that was asked for; a bound is known, and each certificate says how
       far away it is;
-    * ``"no_bound"``: the search stopped early, and nothing is known about the cost of other answers.
+    * ``"no_bound"``: nothing is known about the cost of other answers: the search stopped early, or the model was only
+      observed.
 
     With `Diversity("incumbents")`, only the first answer is meant.
     """

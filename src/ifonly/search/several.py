@@ -29,6 +29,7 @@ _BOXES = 12
 _ROWS_PER_ANSWER = 4
 _INTERRUPTED = "interrupted"
 _OUT_OF_TIME = "out of time"
+_NONE_FOUND = "no other was found in time"
 _FAILED = "the solver failed on the next one"
 
 
@@ -89,7 +90,7 @@ def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
         except NoMore:
             return _several(found, n, f"{how.none_left} (proven)")
         except OutOfTime:
-            return _several(found, n, _OUT_OF_TIME)
+            return _several(found, n, _NONE_FOUND if asked.deadline.left() > 0.0 else _OUT_OF_TIME)
         except NotVerified:
             return _several(found, n, "the model itself refuses the next one")
         except SolverFailed:

@@ -9,7 +9,7 @@ from typing import Any
 from ifonly.errors import UnsupportedModel, did_you_mean
 from ifonly.models.reading.columnwise import declaration, read_columns
 from ifonly.models.reading.source import Column, Source
-from ifonly.models.registry import known_readers
+from ifonly.models.registry import WAY_OUT, known_readers
 
 __all__ = ["Transform", "apply_transformer", "through", "transforms"]
 
@@ -43,9 +43,8 @@ def apply_transformer(transformer: Any, source: Source) -> Source:
     names = sorted({n for _, n in _TRANSFORMS})
     raise UnsupportedModel(
         f"{source.where}the transformer {name} cannot be read exactly.{_nearest(name) or did_you_mean(name, names)} "
-        f"Supported: {', '.join(names)}, 'passthrough' and 'drop'. For trees, any of them may be monotone; for linear "
-        "models and networks they must be affine. A transformer of your own whose columns are functions of one column "
-        "each can say so: an attribute column_wise = True, 'monotone' or 'affine' (see the reference, Models)."
+        "A transformer whose columns are functions of one column each can say so: an attribute column_wise = True, "
+        f"'monotone' or 'affine' (the reference, Models, lists all that are supported).\n{WAY_OUT}"
     )
 
 

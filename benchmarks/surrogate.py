@@ -1,0 +1,221 @@
+"""Models that cannot be read: ours with a surrogate, and peers that take any model. ``python -m benchmarks.surrogate --help``.
+
+An RBF support vector machine (calibrated, so that its classes are those of its probabilities, which the peers go by), k-NN, a
+tanh network and a Gaussian process, on German Credit and Heart. Every method is asked for the same rows, those that the model
+puts in the unwanted class, with nothing demanded but the outcome. Every answer is predicted anew by the model; the distance is
+the change in each number over its range, plus 1 per switched category.
+"""
+
+from __future__ import annotations
+
+import os
+
+# One core, no threads inside linear algebra. Before NumPy is imported.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import argparse  # noqa: E402 - after the environment is set
+import time  # noqa: E402
+import warnings  # noqa: E402
+from collections.abc import Callable, Iterator  # noqa: E402
+from dataclasses import dataclass  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
+
+from benchmarks.peers.encoding import FloatArray  # noqa: E402
+from benchmarks.peers.environments import EnvironmentFailed  # noqa: E402
+from benchmarks.peers.growing_spheres import grow  # noqa: E402
+from benchmarks.speed.methods import Disagrees, open_session  # noqa: E402
+from benchmarks.speed.problems import Case, Problem, Table, german, prepare  # noqa: E402
+from ifonly import Explainer, NoCounterfactual, Proximity, datasets  # noqa: E402
+
+__all__ = ["METHODS", "MODELS", "Answered", "main", "measure", "summary"]
+
+OURS, SPHERES = "ifonly", "growing-spheres"
+METHODS = (OURS, "nice", "dice-random", "dice-genetic", SPHERES)
+Ask = Callable[[int], FloatArray | None]
+
+
+def heart() -> Table:
+    """Heart, as it is shipped."""
+    data = datasets.heart()
+    return Table(data.frame, data.target, data.schema, data.wanted)
+
+
+def _svm() -> Any:
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.svm import SVC
+
+    return CalibratedClassifierCV(SVC(), ensemble=False)
+
+
+def _knn() -> Any:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    return KNeighborsClassifier(7)
+
+
+def _tanh() -> Any:
+    from sklearn.neural_network import MLPClassifier
+
+    return MLPClassifier((20,), activation="tanh", alpha=1.0, max_iter=500, random_state=0)
+
+
+def _process() -> Any:
+    from sklearn.gaussian_process import GaussianProcessClassifier
+    from sklearn.gaussian_process.kernels import RBF
+
+    return GaussianProcessClassifier(4.0 * RBF(5.0), optimizer=None, random_state=0)
+
+
+TABLES: dict[str, Callable[[], Table]] = {"german": german, "heart": heart}
+MODELS: dict[str, Callable[[], Any]] = {"svm": _svm, "knn": _knn, "tanh": _tanh, "gp": _process}
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One row put to one method: its answer as it was judged."""
+
+    problem: str
+    method: str
+    row: int
+    answered: bool
+    confirmed: bool
+    coherent: bool
+    distance: float
+    seconds: float
+
+
+def measure(case: Case, method: str, ask: Ask) -> Iterator[Answered]:
+    """Put every row of a case to a method, and judge the answers by the model itself."""
+    for row in map(int, case.factuals):
+        began = time.perf_counter()
+        found = ask(row)
+        seconds = time.perf_counter() - began
+        if found is None:
+            yield Answered(case.name, method, row, False, False, False, np.nan, seconds)
+            continue
+        factual = case.matrix[row]
+        confirmed = bool(case.model.predict(case.frame_of(found))[0] == case.table.wanted)
+        yield Answered(
+            case.name,
+            method,
+            row,
+            True,
+            confirmed,
+            case.encoding.coherent(found, factual),
+            case.encoding.distance(found, factual),
+            seconds,
+        )
+
+
+def ours(case: Case, seconds: float) -> Ask:
+    """Return ifonly with a surrogate, with the distance of the table as its only cost."""
+    criteria = [Proximity("l1", scale="range")]
+    explainer = Explainer(case.model, case.table.frame, schema=case.table.schema, criteria=criteria, surrogate="auto")
+
+    def ask(row: int) -> FloatArray | None:
+        try:
+            answer = explainer.explain(case.table.frame.iloc[[row]], want=case.table.wanted, time_limit=seconds)
+        except NoCounterfactual:
+            return None
+        return case.row_of(answer[0].row)
+
+    return ask
+
+
+def spheres(case: Case, seconds: float) -> Ask:
+    """Return Growing Spheres."""
+
+    def wanted(codes: FloatArray) -> Any:
+        return np.asarray(case.estimator.predict(case.encoding.matrix(codes))) == case.table.wanted
+
+    def ask(row: int) -> FloatArray | None:
+        codes = case.encoding.codes(case.matrix[row][None, :])[0]
+        found = grow(codes, case.encoding, wanted, seconds=seconds)
+        return None if found is None else case.encoding.matrix(found[None, :])[0]
+
+    return ask
+
+
+def run(case: Case, methods: list[str], seconds: float, cache: Path | None) -> Iterator[Answered]:
+    """Measure the methods on a case; a peer that cannot be had here is left out, and named."""
+    for method in methods:
+        if method in (OURS, SPHERES):
+            ask = ours(case, seconds) if method == OURS else spheres(case, seconds)
+            yield from measure(case, method, ask)
+            continue
+        try:
+            session = open_session(method, case, cache=cache)
+        except (Disagrees, EnvironmentFailed) as error:
+            print(f"{case.name}: {method} left out: {error}", flush=True)
+            continue
+        try:
+            yield from measure(case, method, lambda row, session=session: session.explain(row, seconds).row)  # type: ignore[misc]
+        finally:
+            session.close()
+
+
+def summary(answers: list[Answered]) -> pd.DataFrame:
+    """Return a line per problem and method.
+
+    The distance is the median over the method's confirmed answers; `on common rows` over the rows that every method of the
+    problem answers with a confirmed row.
+    """
+    table = pd.DataFrame(answers)
+    lines = []
+    for problem, part in table.groupby("problem", sort=False):
+        good = part[part["confirmed"]]
+        common = set.intersection(*(set(good[good["method"] == m]["row"]) for m in part["method"].unique()))
+        for method, own in part.groupby("method", sort=False):
+            sure = own[own["confirmed"]]
+            lines.append(
+                {
+                    "model": problem,
+                    "method": method,
+                    "rows": len(own),
+                    "answered": int(own["answered"].sum()),
+                    "confirmed": int(own["confirmed"].sum()),
+                    "coherent": int((own["confirmed"] & own["coherent"]).sum()),
+                    "median distance": sure["distance"].median(),
+                    "on common rows": sure[sure["row"].isin(common)]["distance"].median(),
+                    "median s": own["seconds"].median(),
+                }
+            )
+    return pd.DataFrame(lines)
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Return the table as the documentation shows it."""
+    lines = [[f"{v:.3f}" if isinstance(v, float) else str(v) for v in row] for row in table.itertuples(index=False)]
+    head = [list(table.columns), ["---"] * table.shape[1]]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [*head, *lines])
+
+
+def main() -> None:
+    """Run the benchmark and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.surrogate", description="Models that cannot be read.")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--rows", type=int, default=10, help="rows per model (10)")
+    parser.add_argument("--time-limit", type=float, default=30.0, help="seconds per answer (30)")
+    parser.add_argument("--cache", type=Path, help="folder of the peers' environments (IFONLY_PEERS)")
+    options = parser.parse_args()
+    answers: list[Answered] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for table in options.tables:
+            for model in options.models:
+                problem = Problem(f"{table} {model}", TABLES[table], MODELS[model], "network")
+                case = prepare(problem, options.rows)
+                answers += run(case, options.methods, options.time_limit, options.cache)
+                print(markdown(summary([a for a in answers if a.problem == problem.name])), flush=True)
+    print(markdown(summary(answers)))
+
+
+if __name__ == "__main__":
+    main()

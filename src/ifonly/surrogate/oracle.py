@@ -1,0 +1,105 @@
+"""Oracle: the black box as it is asked for one question, within a budget of rows and before the deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray
+from ifonly.models.rules import Sign
+from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
+from ifonly.question.training import Training
+from ifonly.runtime.deadline import Deadline
+
+__all__ = ["ROWS", "Oracle", "known_leads", "leads", "sample_said"]
+
+ROWS = 30_000  # rows that are put to the black box for one answer at most
+_FIRST = 16  # rows of the first call, by which its pace is measured
+_PIECE = 0.25  # seconds that one call should take at most
+_CLIP = 6.0  # log-odds beyond which a probability tells nothing more about the boundary
+_LEAST = 0.02  # least size of a lead: its sign is the black box's word, whatever its scores say
+
+
+class Oracle:
+    """The black box, asked in pieces small enough to keep the deadline; what could not be asked is not confirmed."""
+
+    def __init__(self, goal: Goal, deadline: Deadline, scale: float = 1.0, rows: int = ROWS) -> None:
+        self.goal, self.deadline, self.scale, self.left = goal, deadline, scale, rows
+        self._pace = _PIECE / _FIRST  # seconds per row
+        self._said: dict[bytes, bool] = {}
+
+    @property
+    def spent(self) -> bool:
+        """Whether the budget is used up, or the deadline has come."""
+        return self.left <= 0 or self.deadline.passed
+
+    def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows the black box confirms; rows that it was not asked about count as refused."""
+        keys = [u.tobytes() for u in U]
+        new = np.array([i for i, key in enumerate(keys) if key not in self._said], dtype=np.int64)
+        for piece in self._pieces(len(new)):
+            said = self.goal.confirmed(U[new[piece]])
+            self._said |= {keys[i]: bool(s) for i, s in zip(new[piece], said, strict=True)}
+        return np.array([self._said.get(key, False) for key in keys], dtype=np.bool_)
+
+    def leads(self, U: FloatArray) -> FloatArray:
+        """Return by how much rows have the wanted outcome, positive iff confirmed; NaN where it was not asked."""
+        out = np.full(len(U), np.nan)
+        for piece in self._pieces(len(U)):
+            out[piece] = leads(self.goal, self.goal.read.form(U[piece]), self.goal.confirmed(U[piece]), self.scale)
+        return out
+
+    def _pieces(self, count: int) -> Iterator[slice]:
+        """Yield slices of rows to ask about, each timed, until all are asked or the oracle is spent."""
+        at = 0
+        while at < count and not self.spent:
+            seconds = min(_PIECE, 0.5 * self.deadline.left())
+            size = max(1, min(count - at, self.left, int(seconds / self._pace)))
+            began = time.perf_counter()
+            yield slice(at, at + size)
+            self._pace = max((time.perf_counter() - began) / size, _PIECE / ROWS)
+            self.left, at = self.left - size, at + size
+
+
+def known_leads(goal: Goal, training: Training) -> FloatArray:
+    """Return the leads of the sample of training rows, from what the black box said of them when it was opened."""
+    scores, said = training.sample_scores, sample_said(training)
+    good = np.array([s == goal.label for s in said]) if isinstance(goal, ClassGoal) else goal.holds_scores(scores)
+    return leads(goal, scores, np.asarray(good, dtype=np.bool_), training.score_scale)
+
+
+def sample_said(training: Training) -> Any:
+    """Return the black box's predictions for the sample of training rows, asked once."""
+    return training.memo.get("said", "sample", lambda: training.model.predict(training.sample))
+
+
+def leads(goal: Goal, scores: FloatArray, good: npt.NDArray[np.bool_], scale: float) -> FloatArray:
+    """Return by how much rows have the wanted outcome, in a unit that is smooth where the black box tells enough.
+
+    Log-odds against the runner-up or the wanted probability; the decision function; the distance from the nearer end of
+    an interval, in units of `scale`; else 1. The sign is that of the black box's own word: positive iff it confirms the row.
+    """
+    size = np.abs(np.nan_to_num(_margin(goal, scores, scale), nan=1.0))
+    return np.asarray(np.where(good, 1.0, -1.0) * np.clip(size, _LEAST, _CLIP))
+
+
+def _margin(goal: Goal, scores: FloatArray, scale: float) -> FloatArray:
+    if isinstance(goal, IntervalGoal):
+        room = np.minimum(scores[:, 0] - goal.low, goal.high - scores[:, 0])
+        return np.asarray(room / scale)
+    probabilities = goal.read.probabilities(scores)
+    if probabilities is not None:
+        assert isinstance(goal, ClassGoal | ProbabilityGoal)
+        p = np.clip(probabilities, np.exp(-_CLIP), 1.0)
+        own = p[:, goal.index]
+        if isinstance(goal, ProbabilityGoal):
+            t = goal.probability
+            return np.asarray(np.log(own / np.clip(1.0 - own, np.exp(-_CLIP), 1.0)) - np.log(t / (1.0 - t)))
+        return np.asarray(np.log(own / np.delete(p, goal.index, axis=1).max(axis=1)))
+    if isinstance(goal.read.rule, Sign):
+        return scores[:, 0] - goal.read.threshold
+    return np.ones(len(scores))

@@ -1,0 +1,266 @@
+"""Question to a black box: a surrogate is learned, searched exactly, put to the test and learned anew.
+
+Rows near the factual and between training rows are labelled by the black box. A readable model of their leads is searched
+for the cheapest point that meets all demands and costs less than the best confirmed row so far. The black box judges it;
+rows on the way to it and around it are labelled, and the surrogate is learned again. The rounds end when the surrogate
+knows nothing cheaper, or no round has made the answer cheaper for a while.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.data.features import plain
+from ifonly.errors import CriterionError, OutOfTime, SolverError
+from ifonly.models.form import Form
+from ifonly.models.forms.complete import complete
+from ifonly.models.read import Model
+from ifonly.question.found import Ended, Found
+from ifonly.question.goal import IntervalGoal
+from ifonly.question.statement import Statement
+from ifonly.question.training import Training
+from ifonly.question.wrapping import Wraps
+from ifonly.result.values import Certificate, Counterfactual, Explanation
+from ifonly.search.answering import Answer, Question, Several
+from ifonly.search.engines import find
+from ifonly.solvers.backend import Limits
+from ifonly.surrogate.learning import LEARNERS, Learned, learn
+from ifonly.surrogate.oracle import Oracle, known_leads, sample_said
+from ifonly.surrogate.pulling import Puller
+from ifonly.surrogate.sampling import Sampler
+
+__all__ = ["ObservedQuestion", "warm"]
+
+OBSERVED = "not proven: the model was only observed, so a cheaper answer may exist"
+_ROUNDS, _PATIENCE = 12, 3
+_STARTS = 4  # confirmed rows that are pulled towards the factual before anything is learned
+_MIXED = 400
+_AROUND = 60
+_GLOBAL = 1200  # training rows that a surrogate is learned from, the nearest
+_SEARCH = 2.0  # seconds of one search in a surrogate
+_SEARCH_GAP = 0.02
+_FIT = 0.3  # seconds that a first fit is expected to take
+_STRICTER = 0.15  # lead that is asked of the surrogate more after each refusal, in units of the leads' deviation
+_RESERVE = 0.1  # share of the time that is kept for the end
+
+
+def warm(training: Training) -> None:
+    """Do before the first question what would cost it time: ask about the sample, and load the learners."""
+    sample_said(training)
+    for make in LEARNERS.values():
+        make(0, False)
+
+
+@dataclass(frozen=True)
+class ObservedQuestion(Question):
+    """One question to a model that is only observed."""
+
+    @classmethod
+    def of(cls, question: Question) -> ObservedQuestion:
+        """Return the same question, to be answered by observation."""
+        return cls(**{f.name: getattr(question, f.name) for f in fields(question)})
+
+    def refuse_what_is_there(self) -> None:
+        """Say so when the factual already has the wanted outcome, by the black box's own word."""
+        u = self.query.factual[None, :]
+        if bool(self.goal.confirmed(u)[0]):
+            raise CriterionError(
+                f"The wanted outcome is already there: the model says {plain(self.query.model.predict(u)[0])!r} for this "
+                f"row ({self.goal.text}). Ask for another outcome, or for more of it: Target(label, probability=...)."
+            )
+
+    def one(self, statement: Statement, *, first: bool = True) -> Answer:
+        """Return one confirmed counterfactual that keeps all demands; nothing is proven about its cost."""
+        del first
+        refuse_balls(statement)
+        statement = replace(statement, query=self.query, demands=(self.goal, *statement.demands[1:]))
+        if statement.box().empty() is not None:
+            raise OutOfTime(_none(statement))
+        until = self.deadline.earlier(_RESERVE * min(self.deadline.left(), 5.0))
+        oracle = Oracle(self.goal, until, self.query.training.score_scale)
+        rounds = _Rounds(self, statement, oracle)
+        rounds.run()
+        if rounds.u is None:
+            raise OutOfTime(_none(statement))
+        found = Found(Ended.LIMIT, rounds.u, solver=f"surrogate ({rounds.name})" if rounds.name else "surrogate")
+        return Answer(self._counterfactual(rounds.u, statement, found), rounds.u, found, statement)
+
+    def _counterfactual(self, u: FloatArray, statement: Statement, found: Found) -> Counterfactual:
+        made = super()._counterfactual(u, statement, found)
+        proof = Certificate.observed_only(made.certificate.objective, made.certificate.solver, asked_gap=self.gap)
+        return replace(made, certificate=proof)
+
+    def _said(self, row: FloatArray) -> Any:
+        return plain(self.query.model.predict(row)[0])
+
+    def explanation(self, several: Several, seconds: float) -> Explanation:
+        """Put the answers together, and say that nothing is proven."""
+        made = super().explanation(several, seconds)
+        return replace(made, notes=(*made.notes, OBSERVED))
+
+
+def refuse_balls(statement: Statement) -> None:
+    """Refuse demands that only a proof about the model could show to be met."""
+    for demand in statement.demands:
+        if isinstance(demand, Wraps):
+            raise CriterionError(
+                f"'{demand.text}' asks for a proof about every point of a region, but the model is only observed, point by "
+                "point. Leave Robustness out, or ask for a higher probability: Target(label, probability=...)."
+            )
+
+
+def _none(statement: Statement) -> str:
+    return (
+        f"None was found that meets all demands ({statement.demands[0].text}); the model was only observed, so that proves "
+        "nothing. Raise time_limit, loosen a demand, or give training rows that have the outcome."
+    )
+
+
+@dataclass
+class _Rounds:
+    """Rounds of learning and searching for one answer: what is labelled so far, and the best confirmed row."""
+
+    question: ObservedQuestion
+    statement: Statement
+    oracle: Oracle
+    u: FloatArray | None = None
+    cost: float = np.inf
+    name: str = ""
+    rows: list[FloatArray] = field(default_factory=list)
+    leads: list[FloatArray] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.query = self.question.query
+        self.rng = np.random.default_rng(self.query.seed)
+        self.sampler = Sampler(self.statement, self.rng)
+        self.puller = Puller(self.statement, self.sampler, self.oracle)
+
+    def run(self) -> None:
+        """Label, pull, then learn and search until nothing gets better."""
+        self._begin()
+        self._refine()
+        self._rounds()
+        self._refine()
+
+    def _refine(self) -> None:
+        if self.u is not None:
+            self.u, self.cost = self.puller.refined(self.u, self.cost)
+
+    def _rounds(self) -> None:
+        names, idle, strict, seconds = list(LEARNERS), 0, 0.0, _FIT
+        agreed: dict[str, float] = {}
+        for turn in range(_ROUNDS):
+            if self.oracle.spent or self.oracle.deadline.left() < 1.5 * seconds or idle >= _PATIENCE:
+                return
+            # First each learner in turn; then those that agree most with the black box, the best one mostly.
+            order = sorted(agreed, key=lambda n: -agreed[n])
+            name = names[turn] if turn < len(names) else order[(turn - len(names)) % 2 if len(order) > 1 else 0]
+            learned = self._learn(name)
+            if learned is None:
+                agreed[name] = 0.0
+                continue
+            agreed[name], seconds = learned.agreement, learned.seconds
+            before = self.cost
+            refused, knows_more = self._search(learned, strict)
+            strict = strict + _STRICTER if refused else 0.0
+            better = self.cost < before
+            idle = 0 if better else idle + 1 + (not knows_more and turn >= len(names))
+
+    # -- labelling ------------------------------------------------------------------------------------------------
+    def _label(self, rows: FloatArray) -> FloatArray:
+        """Put rows to the black box; return those that it confirms."""
+        if not len(rows):
+            return rows
+        leads = self.oracle.leads(rows)
+        asked = ~np.isnan(leads)
+        self.rows.append(rows[asked])
+        self.leads.append(leads[asked])
+        return np.asarray(rows[asked][leads[asked] > 0])
+
+    def _begin(self) -> None:
+        """Label training rows, rows with one change and mixtures; pull the cheapest confirmed ones."""
+        goal, training = self.question.goal, self.query.training
+        self.known = known = known_leads(goal, training)
+        good = training.sample[known > 0]
+        near = self.sampler.into_box(good)
+        near = near[np.argsort(self.statement.objective(near), kind="stable")][: 40 * _STARTS] if len(near) else near
+        self._pull_some(near, 1)  # first of all, so that there is an answer however little time is left
+        sweeps = self._label(self.sampler.sweeps(self.sampler.start))
+        others = near[: 10 * _STARTS] if len(near) else training.sample
+        mixed = self._label(self.sampler.mixtures(self.sampler.start, others, _MIXED))
+        if not (len(sweeps) + len(mixed) + len(near)):
+            mixed = self._label(self.sampler.around(self.sampler.start, 4 * _MIXED, 0.3))
+        for rows, count in ((sweeps, 1), (near[1:], _STARTS), (mixed, _STARTS)):
+            self._pull_some(rows, count)
+
+    def _pull_some(self, rows: FloatArray, count: int) -> None:
+        """Pull the few cheapest rows of some that the black box may confirm."""
+        if not len(rows):
+            return
+        rows = rows[np.argsort(self.statement.objective(rows), kind="stable")]
+        rows = rows[self.puller.meets(rows)]
+        for u in rows[: 8 * count]:
+            if count <= 0 or self.oracle.spent:
+                return
+            if bool(self.oracle.confirmed(u[None, :])[0]):
+                count -= 1
+                self._offer(u)
+
+    def _offer(self, u: FloatArray) -> None:
+        """Pull a confirmed row towards the factual, and keep it if it is the cheapest."""
+        cost = float(self.statement.objective(u[None, :])[0])
+        if cost < self.cost:
+            self.u, self.cost = u, cost
+        u, cost = self.puller.pull(u, cost, self.cost)
+        if cost < self.cost:
+            self.u, self.cost = u, cost
+
+    # -- learning and searching -----------------------------------------------------------------------------------
+    def _learn(self, name: str) -> Learned | None:
+        training = self.query.training
+        away = np.abs(np.nan_to_num(training.sample - self.query.factual)) / _spans(training.sample)
+        near = np.argsort(away.sum(axis=1), kind="stable")[:_GLOBAL]
+        rows = np.vstack([training.sample[near], *self.rows])
+        leads = np.concatenate([self.known[near], *self.leads])
+        if not (leads > 0).any() or not (leads < 0).any():
+            return None
+        return learn(name, self.query.schema, self.sampler.start, rows, leads, self.query.seed)
+
+    def _search(self, learned: Learned, strict: float) -> tuple[bool, bool]:
+        """Search a surrogate; return whether its answer was refused, and whether it knew a cheaper one at all."""
+        model = Model(learned.read, self.query.model.estimator, self.query.model.prepare)
+        spread = float(np.std(np.concatenate([self.known, *self.leads])))
+        goal = IntervalGoal(self.question.goal.text, model, low=strict * spread)
+        training = replace(self.query.training, model=model)
+        query = replace(self.query, model=model, training=training, goal=goal)
+        form: Form = learned.read.form if np.isnan(query.factual).any() else complete(learned.read.form)
+        inside = replace(self.statement, query=query, demands=(goal, *self.statement.demands[1:]), form=form)
+        limits = Limits(min(_SEARCH, self.oracle.deadline.left()), _SEARCH_GAP, self.cost, self.query.seed)
+        try:
+            found = find(inside, self.question.backend, limits, None, self.oracle.deadline)
+        except SolverError:
+            return True, True
+        points = [p for p in (found.u, *found.pool) if p is not None]
+        if not points:
+            return False, False
+        rows = self.sampler.settled(np.array(points))
+        rows = rows[np.argsort(self.statement.objective(rows), kind="stable")][:8]
+        best = self.puller.cheapest(rows, self.cost)
+        if best is not None:
+            self.name = learned.name
+            self._offer(best[0])
+        target = points[0]
+        self._label(self.sampler.between(self.sampler.start, target, _AROUND // 3))
+        for size in (0.02, 0.1):
+            self._label(self.sampler.around(target, _AROUND, size))
+        self._pull_some(self._label(self.sampler.sweeps(target, 5)), 1)
+        return best is None, True
+
+
+def _spans(rows: FloatArray) -> FloatArray:
+    spans = np.nanmax(rows, axis=0) - np.nanmin(rows, axis=0)
+    return np.where(spans > 0, spans, 1.0)
