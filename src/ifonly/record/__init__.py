@@ -1,5 +1,6 @@
 """Records: an answer with everything a stranger needs to check it, and the check."""
 
-from ifonly.record.verifying import Check, Verdict, verify
+from ifonly.record.checks import Check
+from ifonly.record.verifying import Verdict, verify
 
 __all__ = ["Check", "Verdict", "verify"]
