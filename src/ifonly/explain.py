@@ -135,6 +135,7 @@ class Explainer:
         time_limit: float = 30.0,
         gap: float = OPTIMALITY,
         on_event: OnEvent | None = None,
+        proof: bool = False,
     ) -> Explanation:
         """Return the least change of `row` that gives the wanted outcome.
 
@@ -155,6 +156,9 @@ class Explainer:
             answer counts as proven optimal within 1e-6, whatever is given here.
         on_event
             Called with `Built`, `Incumbent` and `Finished` events.
+        proof
+            Whether to keep the parts of the search, so that `ifonly.verify` can replay the proof: see
+            `Explanation.proof` and ``docs/what-proven-means.md``.
 
         Raises
         ------
@@ -173,7 +177,7 @@ class Explainer:
         demands = [d.text for d in asked.statement.demands]
         origin = Origin(self, asked.wish, _checked(criteria), options, demands)
         try:
-            several = replace(asked, deadline=deadline, gap=gap, on_event=on_event).answers(n)
+            several = replace(asked, deadline=deadline, gap=gap, on_event=on_event, proof=proof).answers(n)
         except Infeasible as error:
             error.origin, error.factual, error.schema = origin, asked.frame, asked.query.schema
             raise

@@ -13,10 +13,11 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
 from ifonly.models.form import Form
 from ifonly.models.forms.leaves import Leaves
+from ifonly.models.forms.nodes import Nodes
 from ifonly.models.forms.propagate import Budget
 from ifonly.program.box import Box
 
-__all__ = ["Bounded", "Composite", "Ensemble", "LinearScores", "has_units", "parts_of"]
+__all__ = ["Bounded", "Composite", "Ensemble", "HasNodes", "LinearScores", "has_units", "parts_of"]
 
 
 @runtime_checkable
@@ -85,6 +86,16 @@ class Ensemble(Protocol):
 
     def within(self, box: Box) -> Form:
         """Return the same scores for points of a box, with the leaves that it leaves open."""
+        ...
+
+
+@runtime_checkable
+class HasNodes(Protocol):
+    """Trees that are kept as a table of nodes."""
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes of all trees."""
         ...
 
 

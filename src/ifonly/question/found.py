@@ -52,6 +52,8 @@ class Found:
         Points that meet all demands and were met on the way.
     solver
         Who closed it, in words for people.
+    trail
+        The parts of the search, where they were asked for and no solver closed any (see `ifonly.question.trail`).
     """
 
     ended: Ended
@@ -59,6 +61,7 @@ class Found:
     bound: float = -np.inf
     pool: tuple[FloatArray, ...] = ()
     solver: str = ""
+    trail: bytes = b""
 
     @classmethod
     def nothing(cls, solver: str = "") -> Found:

@@ -1,7 +1,7 @@
 """Verification of a record from scratch: fingerprints, predictions, demands, costs, ranges and conflicts.
 
 Nothing of the search takes part, but for an impossibility, which is asked again. A bound is compared with the cost it is
-said to bound; it is not proven anew here.
+said to bound; where there is a proof, it is replayed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +19,15 @@ from ifonly.criteria.validity import Target
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import IfOnlyError, IfOnlyWarning, Infeasible, NoCounterfactual, SchemaError
 from ifonly.question.abilities import verified
+from ifonly.record.checks import Check
 from ifonly.record.criteria import criteria_from_data, criteria_to_data
 from ifonly.record.fingerprints import of_json
 from ifonly.record.reading import read_record
+from ifonly.record.replaying import proof_checks
 from ifonly.record.writing import describe, salted
 from ifonly.result.origin import Origin
 from ifonly.result.serial import feature_from_dict, frame_from_dict, value_of
+from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import DUST, FEASIBILITY, OPTIMALITY, ROUNDING
 
 if TYPE_CHECKING:
@@ -35,25 +39,6 @@ __all__ = ["Check", "Verdict", "verify"]
 _SAMPLES = 200
 _SCORES = FEASIBILITY  # scores are sums in an order that may differ between versions and machines
 _AGREE = DUST  # relative: a cost that is computed anew may differ by rounding alone
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was checked.
-
-    Attributes
-    ----------
-    name
-        What it is about.
-    ok
-        Whether it holds; None if it could not be checked, or differs in a way that proves nothing.
-    sentence
-        What was found, in words.
-    """
-
-    name: str
-    ok: bool | None
-    sentence: str
 
 
 @dataclass(frozen=True)
@@ -90,6 +75,7 @@ def verify(
     salt: bytes | None = None,
     criteria: Sequence[Any] | None = None,
     time_limit: float = 60.0,
+    proof: bytes | str | Path | None = None,
 ) -> Verdict:
     """Check a record against a model and its training data.
 
@@ -106,7 +92,9 @@ def verify(
     criteria
         The criteria, house and call together, for a record whose policy holds models or functions.
     time_limit
-        Seconds for asking an impossible question again.
+        Seconds for asking an impossible question again, and for replaying a proof.
+    proof
+        The proof, as bytes or as the path of its file; of a record that is given as a `Path`, the file beside it.
 
     Returns
     -------
@@ -119,9 +107,13 @@ def verify(
         When this is no record at all.
     """
     data = read_record(record)
+    beside = record.with_suffix(".proof") if isinstance(record, Path) else None
+    if proof is None and "proof" in data and beside is not None and beside.exists():
+        proof = beside
     try:
         with np.errstate(all="ignore"):  # a hostile record may hold any number
-            return Verdict(tuple(_Verification(data, factual, salt, criteria, time_limit).checks(model, X, y)))
+            verification = _Verification(data, factual, salt, criteria, time_limit, proof)
+            return Verdict(tuple(verification.checks(model, X, y)))
     except (KeyError, ValueError, TypeError, OverflowError, AttributeError) as error:
         if isinstance(error, IfOnlyError):
             raise
@@ -138,9 +130,11 @@ class _Verification:
         salt: bytes | None,
         criteria: Sequence[Any] | None,
         time_limit: float,
+        proof: bytes | str | Path | None,
     ) -> None:
         self.data, self.given, self.salt, self.criteria, self.time_limit = data, factual, salt, criteria, time_limit
         self.origin: Mapping[str, Any] | None = data["origin"]
+        self.proof = proof
 
     def checks(self, model: Any, X: Any, y: Any) -> Iterator[Check]:
         """Yield all checks, as far as they can be made."""
@@ -264,6 +258,9 @@ class _Verification:
         yield from _score(question, question.query.factual[None, :], self.data["score"], "The factual")
         for i, answer in enumerate(self.data["counterfactuals"]):
             yield from self._answer(question, explainer, answer, _nth(i), row)
+        if "proof" in self.data or self.proof is not None:
+            limit = Deadline.after(self.time_limit)
+            yield from proof_checks(self.data, self.proof, question.statement, question.goal, limit)
 
     def _asked_again(self, explainer: Explainer, row: pd.DataFrame, want: Any) -> Check:
         told = set(self.data["conflict"])

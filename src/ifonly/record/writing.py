@@ -8,6 +8,7 @@ import platform
 from collections.abc import Mapping
 from hashlib import sha256
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
@@ -27,7 +28,7 @@ from ifonly.result.serial import (
 from ifonly.result.values import Explanation
 from ifonly.version import __version__
 
-__all__ = ["Factual", "describe", "fingerprints", "infeasible_to_dict", "record_of", "salted"]
+__all__ = ["Factual", "describe", "fingerprints", "infeasible_to_dict", "record_of", "salted", "write_record"]
 
 Factual = Literal["full", "omitted", "salted"]
 
@@ -112,7 +113,22 @@ def record_of(explanation: Explanation, factual: Factual = "full", salt: bytes |
         The key, for ``"salted"``: at least 16 bytes that are kept apart from the record.
     """
     data = explanation_to_dict(explanation)
-    return data if factual == "full" else _hidden(data, explanation.factual, factual, salt)
+    if factual == "full":
+        return data
+    data.pop("proof", None)  # the splits of a search tell where the row is
+    return _hidden(data, explanation.factual, factual, salt)
+
+
+def write_record(explanation: Explanation, path: Path) -> list[Path]:
+    """Write an explanation as a record, and its proof beside it; return what was written."""
+    proof, beside = explanation.proof, path.with_suffix(".proof")
+    if beside == path:
+        raise CriterionError(f"{path.name!r} is the name of a proof. Give the record another ending, e.g. .json.")
+    path.write_text(explanation.to_json() + "\n", encoding="utf-8")
+    if proof is None:
+        return [path]
+    beside.write_bytes(proof)
+    return [path, beside]
 
 
 def infeasible_to_dict(error: Infeasible, factual: Factual = "full", salt: bytes | None = None) -> dict[str, Any]:

@@ -62,7 +62,14 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
         "factual": frame_to_dict(explanation.factual),
         "schema": [feature_to_dict(f) for f in explanation.schema.features],
         "origin": origin,
+        **({} if explanation.proof is None else {"proof": _proof(explanation.proof)}),
     }
+
+
+def _proof(proof: bytes) -> dict[str, Any]:
+    from ifonly.record.proof import describe_proof  # noqa: PLC0415 - loaded where there is a proof
+
+    return describe_proof(proof)
 
 
 def _wish(origin: Mapping[str, Any] | None) -> Any:

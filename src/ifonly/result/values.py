@@ -149,6 +149,9 @@ class Counterfactual:
         Feature -> (lowest, highest) value that keeps the outcome, when robustness was asked for.
     measures
         Further numbers that criteria report about the answer, e.g. the distance to the hull.
+    trail
+        The parts of the search that found it, for `Explanation.proof`; empty where a solver closed some of them, None where
+        no proof was asked for.
     """
 
     row: pd.DataFrame
@@ -159,6 +162,7 @@ class Counterfactual:
     certificate: Certificate
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     measures: dict[str, float] = field(default_factory=dict)
+    trail: bytes | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         changes = ", ".join(f"{c.feature}: {c.before!r} -> {c.after!r}" for c in self.changes[:_SHOWN])
@@ -271,6 +275,25 @@ class Explanation(Sequence[Counterfactual]):
         from ifonly.record.writing import record_of  # noqa: PLC0415 - a face, loaded when asked for
 
         return record_of(self, factual, salt)  # type: ignore[arg-type]
+
+    @property
+    def proof(self) -> bytes | None:
+        """The parts of the search, for `ifonly.verify` to replay; None unless ``explain(..., proof=True)`` was asked."""
+        trails = [c.trail for c in self.counterfactuals if c.trail is not None]
+        if len(trails) < len(self.counterfactuals) or not trails:
+            return None
+        from ifonly.record.proof import pack  # noqa: PLC0415 - a face, loaded when asked for
+
+        return pack(trails)
+
+    def write_record(self, path: str | Path) -> list[Path]:
+        """Write the record as JSON and, where a proof was asked for, the proof beside it; return what was written.
+
+        The proof has the name of the record with the ending ``.proof``.
+        """
+        from ifonly.record.writing import write_record  # noqa: PLC0415 - a face, loaded when asked for
+
+        return write_record(self, Path(path))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Explanation:

@@ -13,11 +13,11 @@ from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
 from ifonly.errors import CriterionError, NotVerified, OutOfTime
 from ifonly.events import OnEvent
-from ifonly.models.rules import Sign
 from ifonly.question.abilities import verified
 from ifonly.question.criterion import Remarks
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import ClassGoal, Goal
+from ifonly.question.margins import first_margin
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Ranges, Search, Sought, Wraps
@@ -26,7 +26,6 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.search.blame import explain_infeasibility
 from ifonly.search.engines import find
 from ifonly.solvers.backend import Backend, Limits
-from ifonly.tolerances import ON_GRID as _MULTIPLE
 from ifonly.tolerances import OPTIMALITY
 
 __all__ = ["Answer", "NoMore", "Question", "Several"]
@@ -92,6 +91,7 @@ class Question:
     deadline: Deadline = NEVER
     gap: float = OPTIMALITY
     on_event: OnEvent | None = None
+    proof: bool = False
 
     def refuse_what_is_there(self) -> None:
         """Say so when the factual already has the wanted outcome."""
@@ -126,7 +126,7 @@ class Question:
         for demand in statement.demands:
             search = demand.wrapped(search, self.backend) if isinstance(demand, Wraps) else search
         statement = self._with_first_margin(statement)
-        certified, bound = statement, -np.inf
+        certified, bound, trail = statement, -np.inf, b""
         u: FloatArray | None = None
         margins, repairs = iter(self._wider_margins(statement)), _REPAIRS
         while True:
@@ -139,11 +139,12 @@ class Question:
                     raise explain_infeasibility(statement, self.backend, limits, self.deadline)
                 break
             if statement.margin == certified.margin:
+                trail = found.trail if found.bound >= bound else trail
                 bound = max(bound, found.bound)
             best = self._first_verified(found, statement)
             u = found.u if found.u is not None else u
             if best is not None:
-                found = replace(found, bound=min(found.bound, bound))
+                found = replace(found, bound=min(found.bound, bound), trail=trail)
                 answer = self._counterfactual(best[0], replace(statement, margin=certified.margin), found)
                 return Answer(answer, best[0], found, statement)
             if found.interrupted:
@@ -185,38 +186,11 @@ class Question:
         return Limits(self.deadline.left(), self.gap, seed=self.query.seed)
 
     def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
-        return Sought(find(statement, self.backend, limits, self.on_event, deadline), statement)
+        return Sought(find(statement, self.backend, limits, self.on_event, deadline, proof=self.proof), statement)
 
     def _with_first_margin(self, statement: Statement) -> Statement:
-        """Return the statement with the least lead that can be told from a tie, where a tie would be lost.
-
-        Scores that are whole multiples of a unit, added up without rounding, are a unit apart, or equal. Other scores of
-        trees may be off by rounding, and the model itself tells them apart, point by point. What is continuous must clear
-        its threshold by more than rounding.
-        """
-        noise = self.goal.rounding(statement.form, statement.box())
-        if not statement.form.raw():
-            exact = bool(getattr(statement.form, "adds_exactly", False))
-            spacing = float(getattr(statement.form, "spacing", 0.0)) if exact else 0.0
-            lost = spacing > 2.0 * noise and self._loses_at_the_threshold(spacing)
-            return replace(statement, margin=-noise, tie=0.5 * spacing if lost else -noise)
-        schema = self.query.schema
-        on_grid = all(schema.features[j].step is not None for j in statement.form.raw())  # type: ignore[union-attr]
-        # On a grid a tie is a point of its own; between its points it is the edge of what there is.
-        return replace(statement, margin=0.0 if on_grid else noise, tie=noise)
-
-    def _loses_at_the_threshold(self, spacing: float) -> bool:
-        """Whether scores that are multiples of a unit meet the threshold at one of them, and that one is not enough.
-
-        Such a score may be a float away from the threshold, on either side: one tuned on the data is taken from the scores.
-        """
-        read = self.query.model.read
-        if not isinstance(read.rule, Sign):
-            return True
-        count = round(read.threshold / spacing)
-        score = count / round(1.0 / spacing) if spacing < 1.0 else count * spacing
-        near = abs(read.threshold / spacing - count) < _MULTIPLE
-        return near and not bool(self.goal.holds_scores(np.array([[score]]))[0])
+        """Return the statement with the least lead that can be told from a tie, where a tie would be lost."""
+        return first_margin(statement, self.goal)
 
     def _wider_margins(self, statement: Statement) -> list[float]:
         noise = self.goal.rounding(statement.form, statement.box())
@@ -251,7 +225,7 @@ class Question:
     # -- answering ----------------------------------------------------------------------------------------------
     def another(self, u: FloatArray, answer: Answer) -> Answer | None:
         """Return a point of the same search as an answer, or None if it is refused."""
-        found, statement = replace(answer.found, u=u, pool=()), answer.statement
+        found, statement = replace(answer.found, u=u, pool=(), trail=b""), answer.statement
         best = self._first_verified(found, statement)
         if best is None:
             return None
@@ -290,6 +264,7 @@ class Question:
             certificate,
             ranges=self._ranges(statement, u),
             measures=measures,
+            trail=found.trail if self.proof else None,
         )
 
     def _ranges(self, statement: Statement, u: FloatArray) -> dict[str, tuple[float, float]]:

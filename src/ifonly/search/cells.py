@@ -12,6 +12,7 @@ a solver could have built its program is given up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
+from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
 from ifonly.search.engine import NO_SOLVER, separable
 from ifonly.search.grids import Grid, Part
@@ -66,7 +68,7 @@ class Cells:
         if progress.deadline.passed:
             return Found(Ended.GAVE_UP)
         progress.tell(Built(len(reducer.brackets.values), len(reducer.form.features())))
-        ended = Splitting(incumbents, question.most).run(box, progress.deadline)
+        ended = Splitting(incumbents, question.most, ledger=progress.ledger).run(box, progress.deadline)
         progress.tell_best()
         if ended is not Ended.CLOSED:
             return Found(Ended.GAVE_UP)
@@ -117,11 +119,15 @@ class Splitting:
         How many features may change.
     patient
         Whether to go on until the deadline however little is closed, because no solver can take over.
+    ledger
+        Keeps the parts, where a proof is asked for.
     """
 
-    def __init__(self, incumbents: Incumbents, most: int, *, patient: bool = False) -> None:
+    def __init__(
+        self, incumbents: Incumbents, most: int, *, patient: bool = False, ledger: Ledger | None = None
+    ) -> None:
         self.incumbents, self.reducer, self.progress = incumbents, incumbents.reducer, incumbents.progress
-        self.most, self.patient = most, patient
+        self.most, self.patient, self.ledger = most, patient, ledger
         self.parts = 0
 
     def run(self, box: Box, deadline: Deadline) -> Ended:
@@ -132,6 +138,8 @@ class Splitting:
             return Ended.LIMIT
         box = self.reducer.within(box, self.progress.budget)
         if box.empty() is not None:
+            if self.ledger is not None:
+                self.ledger.leaf()
             return Ended.CLOSED
         self._tabulate(box, brackets)
         whole = self.grid.whole()
@@ -141,6 +149,8 @@ class Splitting:
             node = stack.pop()
             self.parts += 1
             children = self._split(node)
+            if self.ledger is not None:
+                self._note(self.ledger, children)
             stack += children
             if not children:
                 done += node.share
@@ -184,6 +194,24 @@ class Splitting:
         if halves is None:
             halves = self._beside(part, self._meeting(part, best))
         return [_Node(half, 0.5 * node.share, part, leaves) for half in halves]
+
+    def _note(self, ledger: Ledger, children: Sequence[_Node]) -> None:
+        """Note a pruned part, or how it was split. The stack pops the last child first, so the notes are in pre-order.
+
+        What a reduction took away before the split lies on either side of it, and is taken away there again.
+        """
+        if not children:
+            ledger.leaf()
+            return
+        grid, (later, sooner) = self.grid, (child.part for child in children)
+        apart = np.flatnonzero((later.low != sooner.low) | (later.high != sooner.high))
+        if apart.size:
+            k = int(apart[0])
+            last = min(int(later.high[k]), int(sooner.high[k]))
+            ledger.cut(grid.numbers[k], float(grid.highest[grid.first[k] + last]), bool(sooner.low[k] > last))
+        else:
+            c = int(grid.owner[np.flatnonzero(later.allowed != sooner.allowed)[0]])
+            ledger.levels(grid.categories[c], sooner.allowed[grid.span(c)])
 
     def _reduced(self, part: Part) -> Part | None:
         """Return what the budget and the number of changes leave of a part."""

@@ -17,6 +17,7 @@ from ifonly.question.demand import Demand
 from ifonly.question.found import Ended, Found
 from ifonly.question.guidance import Branch, Branches
 from ifonly.question.statement import Statement
+from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
 from ifonly.search.boxes import Boxes
 from ifonly.search.cells import Cells
@@ -47,16 +48,19 @@ def find(
     on_event: OnEvent | None = None,
     deadline: Deadline = NEVER,
     engines: Sequence[Engine] | None = None,
+    *,
+    proof: bool = False,
 ) -> Found:
     """Search for the cheapest point that meets all demands, within the limits and before the deadline.
 
-    `engines` are tried in their order; those of the solver by default (see `engines_for`).
+    `engines` are tried in their order; those of the solver by default (see `engines_for`). With `proof`, the trail of a
+    search that needs no solver is kept.
     """
     box = statement.box()
     if box.empty() is not None:
         return Found.nothing()
     tried = engines_for(backend) if engines is None else tuple(engines)
-    hunt = _Hunt(tried, backend, limits, deadline.within(limits.seconds), on_event)
+    hunt = _Hunt(tried, backend, limits, deadline.within(limits.seconds), on_event, proof)
     for demand in statement.demands:
         branches = demand.branches(statement, box, hunt.deadline) if isinstance(demand, Branches) else None
         if branches is not None:
@@ -73,18 +77,23 @@ class _Hunt:
     limits: Limits
     deadline: Deadline
     on_event: OnEvent | None
+    proof: bool = False
 
     def in_box(self, statement: Statement, box: Box, cutoff: float) -> Found:
         """Try the engines in turn, until one does not give up."""
         if box.empty() is not None:
             return Found.nothing()
-        progress = Progress(self.backend, replace(self.limits, cutoff=cutoff), self.deadline, self.on_event)
+        ledger = Ledger() if self.proof else None
+        limits = replace(self.limits, cutoff=cutoff)
+        progress = Progress(self.backend, limits, self.deadline, self.on_event, ledger)
         try:
             for engine in self.engines:
                 if engine.accepts(statement, box):
                     found = engine.search(statement, box, progress)
                     if found.ended is not Ended.GAVE_UP:
-                        return found
+                        return found if ledger is None else replace(found, trail=bytes(ledger.data))
+                    if ledger is not None:
+                        ledger.clear()
         except KeyboardInterrupt:  # outside of the solver: what is known so far still counts
             progress.interrupt()
             return progress.found()
@@ -110,7 +119,8 @@ class _Hunt:
                 open_bound = min(open_bound, branch.bound)  # what was found before is not lost
                 continue
             # The bounds of alternatives are linear programs, even where all that is left of one needs no solver.
-            found = replace(found, solver=self.backend.label if found.solver == NO_SOLVER else found.solver)
+            solver = self.backend.label if found.solver == NO_SOLVER else found.solver
+            found = replace(found, solver=solver, trail=b"")
             if found.ended is not Ended.CLOSED:
                 open_bound = min(open_bound, max(found.bound, branch.bound))
             if found.u is not None:

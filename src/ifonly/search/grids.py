@@ -55,7 +55,7 @@ class Grid:
     numbers, categories
         The features that open leaves tell apart.
     first
-        Where the cells of each number begin in `cost` and `value`.
+        Offsets of the cells of each number in `cost`, `value` and `highest` (their last admissible values).
     begin, end
         The first and the last cell that a leaf allows, shape (numbers, leaves).
     holds
@@ -78,7 +78,7 @@ class Grid:
     # -- tables -------------------------------------------------------------------------------------------------
     def _tabulate_numbers(self, reducer: Reducer, box: Box) -> None:
         leaves, n = self.leaves, len(self.numbers)
-        costs, values = [], []
+        costs, values, ends = [], [], []
         self.begin = np.zeros((n, len(leaves.node)), dtype=np.int32)
         self.end = np.zeros((n, len(leaves.node)), dtype=np.int32)
         self.unchanged = np.full(n, -1)
@@ -93,12 +93,13 @@ class Grid:
             self.end[k] = position.searchsorted(leaves.high_of[j], side="right") - 1
             costs.append(reducer.separable.numeric(j, nearest - hat))
             values.append(nearest)
+            ends.append(cells.high)
             same = np.flatnonzero(nearest == hat)
             if same.size:
                 self.unchanged[k] = same[0]
         self.size = np.array([len(c) for c in costs], dtype=np.int64)
         self.first = _starts(costs)
-        self.cost, self.value = _joined(costs), _joined(values)
+        self.cost, self.value, self.highest = _joined(costs), _joined(values), _joined(ends)
         # Staying is never dearer; where a change costs nothing, it still is a change.
         self.cheapest = np.where(self.unchanged >= 0, self.unchanged, [int(c.argmin()) for c in costs]).astype(np.int64)
         self.number_of = np.repeat(np.arange(n), self.size)

@@ -17,8 +17,8 @@ most.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import OPTIMALITY, closing_gap
 from ifonly.tolerances import ROUNDING as _DUST
 
-__all__ = ["Answer", "Jump", "Slide", "cheapest_moves"]
+__all__ = ["Answer", "Fork", "Jump", "Slide", "cheapest_moves"]
 
 _MOST_NODES = 4000
 _MOST_LINES = 60
@@ -52,6 +52,18 @@ class Slide(NamedTuple):
     step: float | None
 
 
+class Fork(NamedTuple):
+    """Branching of a node on feature `j`, into the nodes `less` and `more`: it stays or moves.
+
+    Given `at`, it slides at most so far or farther, or jumps to a gain of at most so much or more.
+    """
+
+    j: int
+    at: float | None
+    less: int
+    more: int
+
+
 @dataclass(frozen=True)
 class Answer:
     """Result of a branch and bound: how it `ended`, the best moves, their cost and the bound that is proven.
@@ -67,6 +79,9 @@ class Answer:
         What they cost, and the least that any cost.
     better
         All incumbents, each cheaper than the one before.
+    tree
+        The nodes of a closed search: forks, and for each leaf the multiplier of its bound (None: it cannot gain enough, or
+        too many features must move). The root is 0.
     """
 
     ended: Ended
@@ -74,6 +89,7 @@ class Answer:
     cost: float = inf
     bound: float = -inf
     better: Sequence[dict[int, float]] = ()
+    tree: Mapping[int, Fork | float | None] = field(default_factory=dict, compare=False)
 
 
 class _Point(NamedTuple):
@@ -174,6 +190,7 @@ class _Search:
         self.dust = _ROUNDING * (abs(need) + sum(_largest_gain(feature) for feature in features))
         self.best: dict[int, float] | None = None
         self.found: list[dict[int, float]] = []
+        self.tree: dict[int, Fork | float | None] = {}
 
     @property
     def budget(self) -> float:
@@ -189,24 +206,28 @@ class _Search:
             if nodes >= _MOST_NODES or self.deadline.passed:
                 ended = Ended.GAVE_UP if nodes >= _MOST_NODES else Ended.LIMIT
                 return self._answer(ended, min(heap[0][0], settled, self.value))
-            node = heapq.heappop(heap)[2]
+            _, name, node = heapq.heappop(heap)
             nodes += 1
             bound, fork, price = self._bound(node)
+            self.tree[name] = None if bound == inf else price
             if fork is None:
                 settled = min(settled, bound)
             elif bound < self.budget:
                 j = fork[0]
-                for side, choice in enumerate(self._split(node.choices[j], *fork)):
+                sides = self._split(node.choices[j], *fork)
+                self.tree[name] = self._noted(j, node.choices[j], sides, 2 * nodes)
+                for side, choice in enumerate(sides):
                     child = node.but(j, choice, self._entry(j, choice), price)
                     heapq.heappush(heap, (bound, 2 * nodes + side, child))
         if settled < self.budget - _DUST * max(1.0, abs(self.value)):
             # rounding kept a settled node from delivering what its bound promised
             return self._answer(Ended.GAVE_UP, min(settled, self.value))
+        self.tree |= {name: node.price for _, name, node in heap}
         return self._answer(Ended.CLOSED, inf if self.best is None else min(self.value, self.budget))
 
     def _answer(self, ended: Ended, bound: float) -> Answer:
         cost = inf if self.best is None else self.value
-        return Answer(ended, self.best, cost, bound, self.found)
+        return Answer(ended, self.best, cost, bound, self.found, self.tree)
 
     # -- what a feature can do ----------------------------------------------------------------------------------
     @staticmethod
@@ -328,6 +349,14 @@ class _Search:
             return replace(choice, high=below * feature.step), replace(choice, low=(below + 1) * feature.step)
         half = len(choice.jumps) // 2
         return replace(choice, jumps=choice.jumps[:half]), replace(choice, jumps=choice.jumps[half:])
+
+    def _noted(self, j: int, choice: _Choice, sides: tuple[_Choice, _Choice], name: int) -> Fork:
+        feature = self.features[j]
+        at = None
+        if choice.must:
+            between = 0.5 * (sides[0].high + sides[1].low)
+            at = between if isinstance(feature, Slide) else feature[sides[0].jumps[-1]].gain
+        return Fork(j, at, name, name + 1)
 
     # -- answers ------------------------------------------------------------------------------------------------
     def _offer(self, picked: _Picked) -> None:

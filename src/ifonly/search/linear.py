@@ -8,7 +8,7 @@ least (see `ifonly.search.knapsack`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -22,8 +22,9 @@ from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
+from ifonly.question.trail import Ledger
 from ifonly.search.engine import NO_SOLVER, separable
-from ifonly.search.knapsack import Jump, Slide, cheapest_moves
+from ifonly.search.knapsack import Fork, Jump, Slide, cheapest_moves
 from ifonly.search.progress import Progress
 
 __all__ = ["Knapsack"]
@@ -59,6 +60,8 @@ class Knapsack:
             cutoff=limits.cutoff,
             deadline=progress.deadline,
         )
+        if progress.ledger is not None and found.ended is Ended.CLOSED:
+            row.note(progress.ledger, found.tree)
         if found.ended is Ended.CLOSED and found.moves is None:
             return Found.nothing()
         if found.ended is Ended.GAVE_UP or found.moves is None:
@@ -82,6 +85,20 @@ class _Mover:
     moves: tuple[Jump, ...] | Slide
     levels: tuple[int, ...] = ()
     sign: float = 1.0
+    gain: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def note(self, ledger: Ledger, at: float | None, row: _Row) -> None:
+        """Note a fork: the side of staying, or of less, comes first.
+
+        Levels that some move beats go where that move goes, so that they bring no bound down.
+        """
+        part = row.box.schema.slice(self.j)
+        if not isinstance(row.box.schema.features[self.j], Numeric):
+            ledger.levels(self.j, self.gain <= (at or 0.0))
+        elif at is None:
+            ledger.stays(self.j)
+        else:
+            ledger.cut(self.j, float(row.factual[part][0]) + self.sign * at, second_first=self.sign < 0)
 
     def apply(self, u: FloatArray, move: float, box: Box) -> None:
         """Carry a move out."""
@@ -109,6 +126,17 @@ class _Row:
         for i, move in moves.items():
             self.movers[i].apply(u, move, self.box)
         return u
+
+    def note(self, ledger: Ledger, tree: Mapping[int, Fork | float | None]) -> None:
+        """Note the nodes of a closed search in pre-order."""
+        stack = [0]
+        while stack:
+            node = tree[stack.pop()]
+            if not isinstance(node, Fork):
+                ledger.leaf(node)
+                continue
+            self.movers[node.j].note(ledger, node.at, self)
+            stack += [node.more, node.less]
 
 
 def _row(statement: Statement, box: Box, goal: Goal) -> _Row:
@@ -145,4 +173,4 @@ def _mover(statement: Statement, box: Box, slope: FloatArray, j: int) -> _Mover 
         if box.allowed[part][level] and gain[level] > (jumps[-1].gain if jumps else 0.0):
             jumps.append(Jump(float(gain[level]), float(price[level] - price[here])))
             levels.append(int(level))
-    return _Mover(j, tuple(jumps), tuple(levels)) if jumps else None
+    return _Mover(j, tuple(jumps), tuple(levels), gain=gain) if jumps else None

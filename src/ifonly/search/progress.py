@@ -11,6 +11,7 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.events import Event, Incumbent, OnEvent
 from ifonly.question.found import Ended, Found
+from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits
 from ifonly.tolerances import closing_gap
@@ -46,6 +47,8 @@ class Progress:
         When the search must have ended.
     on_event
         The listener, if there is one.
+    ledger
+        Keeps the trail of the search, where a proof is asked for.
 
     Attributes
     ----------
@@ -75,7 +78,9 @@ class Progress:
         limits: Limits = UNLIMITED,
         deadline: Deadline = NEVER,
         on_event: OnEvent | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
+        self.ledger = ledger
         self._backend, self.limits, self.deadline, self._on_event = backend, limits, deadline, on_event
         self.best: Known | None = None
         self.value, self.budget = limits.cutoff, self._below(limits.cutoff)

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ifonly.data.schema import Schema
 from ifonly.events import Built
-from ifonly.models.abilities import Ensemble
+from ifonly.models.abilities import Ensemble, HasNodes
+from ifonly.models.forms.nodes import Nodes
 from ifonly.models.forms.scan import inside
 from ifonly.program.box import Box
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
+from ifonly.question.trail import Ledger
 from ifonly.search.engine import NO_SOLVER, separable
 from ifonly.search.progress import Progress
 from ifonly.search.reduce import Reducer
@@ -55,6 +58,8 @@ class SingleTree:
             changes += ~home[first]
             values[j] = options.parts[first]
         cost[changes > question.most] = np.inf
+        if progress.ledger is not None and isinstance(form, HasNodes):
+            _note(progress.ledger, form.nodes, query.schema)
         if not np.isfinite(cost).any() or cost.min() > progress.limits.cutoff:
             return Found.nothing()
         best = int(cost.argmin())
@@ -64,3 +69,20 @@ class SingleTree:
         progress.keep(u, float(statement.objective(u[None, :])[0]))
         progress.tell_best(float(cost[best]))
         return Found(Ended.CLOSED, u, float(cost[best]), (u,), NO_SOLVER)
+
+
+def _note(ledger: Ledger, nodes: Nodes, schema: Schema) -> None:
+    """Note the tree itself as the division of the box, its nodes in pre-order."""
+    stack = [int(nodes.roots[0])]
+    while stack:
+        at = stack.pop()
+        j = int(nodes.feature[at])
+        if j < 0:
+            ledger.leaf()
+            continue
+        mask = int(nodes.mask[at])
+        if mask < 0:
+            ledger.cut(j, float(nodes.cut[at]))
+        else:
+            ledger.levels(j, nodes.masks[mask][: schema.features[j].width])
+        stack += [int(nodes.right[at]), int(nodes.left[at])]

@@ -1,0 +1,138 @@
+"""Trail of a search: the parts into which it divided the box, as the leaves of a binary tree written in pre-order.
+
+A split divides all points into two sides, so whatever the splits are, the leaves below them cover the box. A leaf holds no
+reason: whoever reads the trail computes for himself why no better answer lies in it. Only the multiplier of a Lagrangian
+bound is written beside a leaf, because finding it again would be a search.
+
+Bytes, little-endian, one event after the other:
+
+    0                                   a leaf
+    1  multiplier (float64)             a leaf with the multiplier of its bound
+    2 + s  feature (uint32)  value (float64)                 x <= value, or x > value
+    4 + s  feature (uint32)  width (uint16)  mask            level in the mask, or not (one bit a level)
+    6 + s  feature (uint32)                                  unchanged, or changed
+
+The first side named comes first where s is 0, the second where s is 1.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.errors import SchemaError
+
+__all__ = ["Leaf", "Ledger", "Split", "events"]
+
+BoolArray = npt.NDArray[np.bool_]
+_LEAF, _PRICED, _CUT, _LEVELS, _STAYS = 0, 1, 2, 4, 6
+_PRICE, _AT, _MASK, _FEATURE = struct.Struct("<d"), struct.Struct("<Id"), struct.Struct("<IH"), struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A part that is closed, with the multiplier of its bound where there is one."""
+
+    price: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """A division of a part by one feature.
+
+    Attributes
+    ----------
+    feature
+        The feature.
+    value
+        First side: at most this; second side: more.
+    levels
+        First side: one of these; second side: another one.
+    second_first
+        Whether the second side is the one that comes next. Without a value and levels the sides are "unchanged" and
+        "changed".
+    """
+
+    feature: int
+    value: float | None = None
+    levels: BoolArray | None = None
+    second_first: bool = False
+
+
+class Ledger:
+    """Writer of a trail.
+
+    Examples
+    --------
+    >>> ledger = Ledger()
+    >>> ledger.cut(3, 12.5), ledger.leaf(), ledger.leaf(0.25)
+    (None, None, None)
+    >>> [type(event).__name__ for event in events(bytes(ledger.data))]
+    ['Split', 'Leaf', 'Leaf']
+    """
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def clear(self) -> None:
+        """Forget a search that was given up."""
+        self.data.clear()
+
+    def leaf(self, price: float | None = None) -> None:
+        """Note a closed part."""
+        self.data += bytes([_LEAF]) if price is None else bytes([_PRICED]) + _PRICE.pack(price)
+
+    def cut(self, j: int, value: float, second_first: bool = False) -> None:
+        """Note a split of a number: at most `value`, or more."""
+        self.data += bytes([_CUT + second_first]) + _AT.pack(j, value)
+
+    def levels(self, j: int, mask: BoolArray, second_first: bool = False) -> None:
+        """Note a split of a category: one of these levels, or another."""
+        self.data += bytes([_LEVELS + second_first]) + _MASK.pack(j, len(mask)) + np.packbits(mask).tobytes()
+
+    def stays(self, j: int, second_first: bool = False) -> None:
+        """Note a split into "unchanged" and "changed"."""
+        self.data += bytes([_STAYS + second_first]) + _FEATURE.pack(j)
+
+
+def events(data: bytes) -> Iterator[Leaf | Split]:
+    """Yield the events of a trail one by one.
+
+    Raises
+    ------
+    SchemaError
+        When the bytes are no events.
+    """
+    at, end = 0, len(data)
+    while at < end:
+        kind, at = data[at], at + 1
+        try:
+            if kind == _LEAF:
+                yield Leaf()
+            elif kind == _PRICED:
+                yield Leaf(_PRICE.unpack_from(data, at)[0])
+                at += _PRICE.size
+            elif kind - kind % 2 == _CUT:
+                feature, value = _AT.unpack_from(data, at)
+                at += _AT.size
+                yield Split(feature, value=value, second_first=bool(kind % 2))
+            elif kind - kind % 2 == _LEVELS:
+                feature, width = _MASK.unpack_from(data, at)
+                at += _MASK.size
+                packed = data[at : at + (width + 7) // 8]
+                at += (width + 7) // 8
+                mask = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=width).astype(np.bool_)
+                if at > end:
+                    raise SchemaError("The proof ends in the middle of a part.")
+                yield Split(feature, levels=mask, second_first=bool(kind % 2))
+            elif kind - kind % 2 == _STAYS:
+                yield Split(_FEATURE.unpack_from(data, at)[0], second_first=bool(kind % 2))
+                at += _FEATURE.size
+            else:
+                raise SchemaError(f"The proof has an event of kind {kind}, which there is not.")
+        except struct.error:
+            raise SchemaError("The proof ends in the middle of a part.") from None

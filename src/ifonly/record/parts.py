@@ -1,0 +1,33 @@
+"""Parts of a question, as the checker of proofs sees them, and its two ways to say no."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from ifonly.question.trail import Split
+
+__all__ = ["NotReplayable", "Parts", "Refused"]
+
+
+class Refused(Exception):
+    """The proof does not prove the bound."""
+
+
+class NotReplayable(Exception):
+    """The question, or its proof, is of a kind that this checker does not know."""
+
+
+class Parts(Protocol):
+    """The parts of one question: the state of each feature, its two sides, and the test of a part."""
+
+    def whole(self) -> list[Any]:
+        """Return the state of each feature in the whole box; None: nothing to decide."""
+        ...
+
+    def sides(self, state: Any, split: Split) -> tuple[Any, Any]:
+        """Return what a split makes of the state of its feature."""
+        ...
+
+    def closed(self, states: list[Any], price: float | None) -> bool:
+        """Whether no better answer lies in a part."""
+        ...

@@ -1,0 +1,222 @@
+"""Parts of a question about trees: ranges of cells and sets of levels, in outward-rounded arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import fsum, inf, isnan
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray, IntArray
+from ifonly.data.schema import Numeric
+from ifonly.models.abilities import Ensemble
+from ifonly.program.box import Box
+from ifonly.program.cells import Cells
+from ifonly.program.mip import Affine
+from ifonly.question.goal import Goal
+from ifonly.question.statement import Statement
+from ifonly.question.trail import Split
+from ifonly.record.parts import Refused
+
+__all__ = ["TreeParts"]
+
+BoolArray = npt.NDArray[np.bool_]
+_HALF_ULP = 2.0**-53
+_COST_OPERATIONS = 8.0  # roundings in the cost of one cell: a difference, two products, a square and three sums
+
+
+class TreeParts:
+    """Parts as ranges of cells and sets of levels.
+
+    Every feature has options: the cells between all cuts of the trees, or its levels. They stand one after the other in
+    flat tables, with the feature that owns each, a lower bound on its cost, and whether it is where the factual is.
+    """
+
+    def __init__(
+        self, statement: Statement, goal: Goal, box: Box, most: int, bound: float, form: Ensemble, gaps: list[Affine]
+    ) -> None:
+        self.goal, self.form, self.box, self.most, self.bound = goal, form, box, most, bound
+        self.schema, self.factual = statement.query.schema, statement.query.factual
+        self.features = [j for j in range(len(self.schema)) if not box.missing[j]]
+        self.cells: dict[int, Cells] = {}
+        self._tabulate(statement)
+        self._tabulate_leaves(form, gaps)
+        self.open: BoolArray | None = np.ones(len(self.owner), dtype=np.bool_)
+        self._restrict()
+
+    def _tabulate(self, statement: Statement) -> None:
+        costs, homes = [], []
+        table, cuts = statement.costs(), self.form.cuts()
+        for j in self.features:
+            feature, part = self.schema.features[j], self.schema.slice(j)
+            if isinstance(feature, Numeric):
+                lower, upper, hat = float(self.box.lower[j]), float(self.box.upper[j]), float(self.factual[part][0])
+                cells = Cells.of(feature, lower, upper, cuts.get(j, np.empty(0)))
+                self.cells[j], nearest = cells, cells.nearest(hat)
+                costs.append(table.numeric(j, nearest - hat))
+                homes.append(nearest == hat)
+            else:
+                costs.append(table.level_costs(self.schema, j, self.factual))
+                homes.append(self.factual[part] > 0)
+        sizes = [len(c) for c in costs]
+        self.first = np.cumsum([0, *sizes])[:-1].astype(np.int64)
+        self.size = np.array(sizes, dtype=np.int64)
+        self.owner = np.repeat(np.arange(len(sizes)), sizes)
+        self.place = np.arange(sum(sizes)) - self.first[self.owner] if sizes else np.empty(0, dtype=np.int64)
+        self.cost = np.concatenate(costs) * (1.0 - _COST_OPERATIONS * _HALF_ULP) if costs else np.empty(0)
+        self.home = np.concatenate(homes) if homes else np.empty(0, dtype=np.bool_)
+
+    def _tabulate_leaves(self, form: Ensemble, gaps: list[Affine]) -> None:
+        leaves = form.leaves
+        alive = np.ones(len(leaves.node), dtype=np.bool_)
+        for j in map(int, np.flatnonzero(self.box.missing)):
+            alive &= leaves.when_missing[:, j]
+        kept = np.flatnonzero(alive)
+        self.node, self.tree = leaves.node[kept], leaves.tree[kept]
+        self.tree_first = np.flatnonzero(np.diff(self.tree, prepend=-1)).astype(np.int64)
+        self.complete = len(self.tree_first) == form.n_trees
+        self.begin: dict[int, IntArray] = {}
+        self.end: dict[int, IntArray] = {}
+        self.holds: dict[int, BoolArray] = {}
+        for k, j in enumerate(self.features):
+            if j not in leaves.features:
+                continue
+            if j in self.cells:
+                position = leaves.cuts[j].searchsorted(self.cells[j].high, side="left")
+                self.begin[k] = position.searchsorted(leaves.low[kept, j], side="right")
+                self.end[k] = position.searchsorted(leaves.high[kept, j], side="right") - 1
+            else:
+                self.holds[k] = np.ascontiguousarray(leaves.levels.T[self.schema.slice(j)][:, kept])
+        values, base = form.leaf_values(self.node), form.base
+        self.values = [_upper(values, gap) for gap in gaps]
+        self.constants = [(float(np.nextafter(gap.constant, inf)), *_terms(base, gap)) for gap in gaps]
+
+    def _restrict(self) -> None:
+        """Keep the options and leaves of points that cost less than the bound; no others matter in any part."""
+        self.open = self._left(self._options(self.whole()))
+        alive = np.ones(len(self.node), dtype=np.bool_)
+        for k in self.begin:
+            alive &= self.begin[k] <= self.end[k]
+        self.alive = alive
+        if self.open is None or not self.complete:
+            return
+        alive = self._alive(self.open)
+        self.node, self.values = self.node[alive], [value[alive] for value in self.values]
+        self.begin = {k: ends[alive] for k, ends in self.begin.items()}
+        self.end = {k: ends[alive] for k, ends in self.end.items()}
+        self.holds = {k: np.ascontiguousarray(holds[:, alive]) for k, holds in self.holds.items()}
+        tree = self.tree[alive]
+        self.tree_first = np.flatnonzero(np.diff(tree, prepend=-1)).astype(np.int64)
+        self.complete = len(self.tree_first) == self.form.n_trees
+        self.alive = np.ones(len(self.node), dtype=np.bool_)
+
+    # -- splits -------------------------------------------------------------------------------------------------
+    def whole(self) -> list[Any]:
+        """Return ranges of cells, and sets of allowed levels."""
+        states: list[Any] = [None] * len(self.schema)
+        for j in self.features:
+            cells = self.cells.get(j)
+            states[j] = self.box.allowed[self.schema.slice(j)].copy() if cells is None else (0, len(cells.low) - 1)
+        return states
+
+    def sides(self, state: Any, split: Split) -> tuple[Any, Any]:
+        """Return both sides of a split; a cell that is on both sides counts on both."""
+        j = split.feature
+        if j not in self.cells:
+            mask = (
+                self.factual[self.schema.slice(j)] > 0 if split.value is None and split.levels is None else split.levels
+            )
+            if mask is None or len(mask) != len(state):
+                raise Refused(f"it splits {self.schema.names[j]!r} as if it were something else")
+            return state & mask, state & ~mask
+        if split.levels is not None or split.value is None or isnan(split.value):
+            raise Refused(f"it splits {self.schema.names[j]!r} as if it were something else")
+        cells, (low, high) = self.cells[j], state
+        begun = int(np.searchsorted(cells.low, split.value, side="right"))  # cells that begin at or below the value
+        ended = int(np.searchsorted(cells.high, split.value, side="right"))  # cells that end there
+        return (low, min(high, begun - 1)), (max(low, ended), high)
+
+    # -- one part -----------------------------------------------------------------------------------------------
+    def closed(self, states: list[Any], price: float | None) -> bool:
+        """Whether no better answer lies in a part."""
+        del price
+        if self.open is None:
+            return True
+        options = self._left(self._options(states) & self.open)
+        return options is None or self._out_of_reach(options)
+
+    def _options(self, states: list[Any]) -> BoolArray:
+        low, high = np.zeros(len(self.features), dtype=np.int64), self.size - 1
+        levels = []
+        for k, j in enumerate(self.features):
+            if j in self.cells:
+                low[k], high[k] = states[j]
+            else:
+                levels.append((k, states[j]))
+        options: BoolArray = (self.place >= low[self.owner]) & (self.place <= high[self.owner])
+        for k, allowed in levels:
+            options[self.first[k] : self.first[k] + self.size[k]] &= allowed
+        return options
+
+    def _left(self, options: BoolArray) -> BoolArray | None:
+        """Return the options of points that change few enough features and cost less than the bound; None: no point."""
+        if not self.features:
+            return options if self.bound > 0.0 else None
+        for _ in range(2):  # fewer options may force more changes, and more changes leave fewer options
+            some = np.logical_or.reduceat(options, self.first)
+            must = ~np.logical_or.reduceat(options & self.home, self.first)
+            if not some.all() or int(must.sum()) > self.most:
+                return None
+            if int(must.sum()) == self.most:
+                options = options & (must[self.owner] | self.home)
+            least = np.minimum.reduceat(np.where(options, self.cost, inf), self.first)
+            total = fsum(least)
+            if total >= self.bound:
+                return None
+            error = _COST_OPERATIONS * _HALF_ULP * (self.bound + self.cost)
+            options = options & (self.cost - least[self.owner] <= self.bound - total + error)
+        return options
+
+    def _out_of_reach(self, options: BoolArray) -> bool:
+        """Whether the best leaves left do not suffice, or the only ones left are refused by the model's own sum."""
+        if not self.complete:
+            return False
+        alive = self._alive(options)
+        for value, constant in zip(self.values, self.constants, strict=True):
+            tops = np.maximum.reduceat(np.where(alive, value, -inf), self.tree_first)
+            if fsum([*tops, *constant]) < 0.0:
+                return True
+        count = np.add.reduceat(alive.astype(np.int64), self.tree_first)
+        if not (count == 1).all():
+            return False
+        scores = self.form.added(self.node[alive][None, :])
+        return not bool(self.goal.holds_scores(scores)[0])
+
+    def _alive(self, options: BoolArray) -> BoolArray:
+        """Return the leaves that some option of each feature reaches."""
+        alive = self.alive.copy()
+        for k, begin in self.begin.items():
+            left = np.flatnonzero(options[self.first[k] : self.first[k] + self.size[k]])
+            if len(left) < self.size[k]:
+                alive &= (begin <= left[-1]) & (self.end[k] >= left[0])
+        for k, holds in self.holds.items():
+            alive &= holds[options[self.first[k] : self.first[k] + self.size[k]]].any(axis=0)
+        return alive
+
+
+def _upper(values: FloatArray, gap: Affine) -> FloatArray:
+    """Return upper bounds on what leaves add to a gap; exact where the gap is one score, or its negative."""
+    picked = values[:, gap.columns] * gap.values
+    total = picked.sum(axis=1)
+    if len(gap.columns) == 1 and abs(float(gap.values[0])) == 1.0:
+        return np.asarray(total)
+    room = 2.0 * (len(gap.columns) + 1) * _HALF_ULP * np.abs(picked).sum(axis=1)
+    return np.asarray(np.nextafter(total + room, inf))
+
+
+def _terms(base: FloatArray, gap: Affine) -> Iterator[float]:
+    """Yield upper bounds on what the base scores add to a gap."""
+    for column, weight in zip(gap.columns, gap.values, strict=True):
+        yield float(np.nextafter(float(base[column]) * float(weight), inf))
