@@ -92,3 +92,13 @@ def test_a_full_box_is_not_empty(j: int) -> None:
     box = Box.of(SCHEMA, FACTUAL)
     assert box.empty() is None
     assert not box.is_fixed(j)
+
+
+def test_many_steps_from_zero_the_last_value_of_a_grid_is_kept() -> None:
+    # 8192.9062 / 0.0001 is a little less than 81929062 in floating point
+    schema = Schema((Numeric("x", 0.0, 9000.0, precision=4),))
+    box = Box.of(schema, np.array([1.0]))
+    box.narrow(0, 0.1 + 0.2, 8192.9062)
+    assert (box.lower[0], box.upper[0]) == (0.3, 8192.9062)
+    box.narrow(0, 0.30001, 8192.90619)
+    assert (box.lower[0], box.upper[0]) == (0.3001, 8192.9061)

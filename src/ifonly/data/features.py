@@ -13,7 +13,7 @@ import pandas as pd
 
 from ifonly.arrays import FloatArray
 from ifonly.errors import SchemaError, did_you_mean
-from ifonly.tolerances import ON_GRID
+from ifonly.tolerances import EDGE, ON_GRID
 
 __all__ = [
     "WHOLE_TOLERANCE",
@@ -79,6 +79,20 @@ class Numeric:
     def snap(self, value: float) -> float:
         """Return `value` on the grid (nearest point), free of the dust of floating point."""
         return value if self.precision is None else float(round(value, self.precision))
+
+    def snap_down(self, value: float) -> float:
+        """Return the greatest value of the grid at or below `value`, which may be off by rounding."""
+        near = self.snap(value)
+        return near if near - value <= self._dust(value) else self.snap(near - (self.step or 0.0))
+
+    def snap_up(self, value: float) -> float:
+        """Return the least value of the grid at or above `value`, which may be off by rounding."""
+        near = self.snap(value)
+        return near if value - near <= self._dust(value) else self.snap(near + (self.step or 0.0))
+
+    def _dust(self, value: float) -> float:
+        """Return by how much a number that is meant to lie on the grid may be off: of its own size, and of a step."""
+        return EDGE * abs(value) + ON_GRID * (self.step or 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ import pandas as pd
 
 from ifonly.arrays import FloatArray
 from ifonly.data.features import (
-    WHOLE_TOLERANCE,
     Binary,
     Categorical,
     Feature,
@@ -357,11 +356,9 @@ def _override(feature: Feature, bounds: tuple[float, float] | None, precision: i
 
 def _on_grid(feature: Numeric) -> Numeric:
     """Return the feature with its bounds moved inwards to the nearest points of its grid."""
-    step = feature.step
-    if step is None:
+    if feature.step is None:
         return feature
-    lower = feature.snap(float(np.ceil(feature.lower / step - WHOLE_TOLERANCE)) * step)
-    upper = feature.snap(float(np.floor(feature.upper / step + WHOLE_TOLERANCE)) * step)
+    lower, upper = feature.snap_up(feature.lower), feature.snap_down(feature.upper)
     if lower > upper:
         wanted = "whole number" if isinstance(feature, Integer) else f"number with {feature.precision} decimals"
         raise SchemaError(

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
-from ifonly.tolerances import ON_GRID
 
 __all__ = ["Box"]
 
@@ -58,12 +57,9 @@ class Box:
         """Intersect numeric feature `j` with an interval, rounded inwards to its grid."""
         feature = self.schema.features[j]
         assert isinstance(feature, Numeric)
-        step = feature.step
-        if step is not None:
-            if np.isfinite(lower):
-                lower = feature.snap(float(np.ceil(lower / step - ON_GRID)) * step)
-            if np.isfinite(upper):
-                upper = feature.snap(float(np.floor(upper / step + ON_GRID)) * step)
+        if feature.step is not None:
+            lower = feature.snap_up(lower) if np.isfinite(lower) else lower
+            upper = feature.snap_down(upper) if np.isfinite(upper) else upper
         else:  # what the column cannot hold is no value of the feature
             lower, upper = float(feature.at_least(lower)), float(feature.at_most(upper))
         self.lower[j] = max(self.lower[j], lower)
