@@ -1,0 +1,92 @@
+"""Proofs: the replay accepts what searches prove without a solver, and says what cannot be replayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import ifonly
+from ifonly import (
+    Explainer,
+    Proximity,
+)
+from ifonly.bench import credit_model
+from ifonly.datasets import german_credit
+from ifonly.question.trail import Leaf, events
+from ifonly.record.proof import pack, unpack
+from proof_cases import MODELS, cases, question, table
+
+
+# -- what is proven is accepted --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", MODELS)
+def test_proofs_of_searches_are_accepted(kind: str) -> None:
+    asked = [question(kind, seed) for seed in range(50)]
+    found = [case for case in asked if case is not None]
+    kept = [case for case in found if case.trail]
+    for case in kept:
+        assert case.answer.solver == "no solver needed"
+        done = case.replayed(case.trail)
+        assert done.parts == sum(isinstance(event, Leaf) for event in events(case.trail))
+        assert len(case.trail) <= 100 * done.parts
+    squares = sum(any(c.norm == "l2" for c in case.explainer.criteria if isinstance(c, Proximity)) for case in found)
+    # no solver but for squares of a linear score, and for rows that the box excludes
+    assert len(kept) >= len(found) - (squares + 10 if kind == "linear" else 2)
+    assert len(kept) >= 30
+
+
+def test_the_record_says_that_the_proof_was_replayed(tmp_path: Path) -> None:
+    for kind in MODELS:
+        case = next(cases(kind, range(3)))
+        record, proof = case.answer.write_record(tmp_path / f"{kind}.json")
+        assert proof.read_bytes() == case.answer.proof
+        verdict = ifonly.verify(record, case.model, case.X)
+        assert verdict.ok, str(verdict)
+        (check,) = (c for c in verdict.checks if c.name == "proof")
+        assert check.ok is True
+        assert "replayed" in check.sentence
+        proof.unlink()
+        (check,) = (c for c in ifonly.verify(record, case.model, case.X).checks if c.name == "proof")
+        assert check.ok is None  # nothing was shown, nothing was refuted
+
+
+def test_without_being_asked_nothing_is_kept() -> None:
+    X, y = table(0)
+    model = DecisionTreeClassifier(max_depth=3).fit(X[["whole"]], y)
+    answer = Explainer(model, X[["whole"]]).explain(X[["whole"]].iloc[[0]])
+    assert answer.proof is None
+    assert "proof" not in answer.record()
+
+
+def test_what_a_solver_closed_cannot_be_replayed() -> None:
+    X, y = table(1)
+    X = X[["whole", "real"]]
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y)
+    for options in ({"criteria": [Proximity("linf")]}, {"solver": "highs"}):
+        answer = Explainer(model, X, **options).explain(X.iloc[[0]], proof=True)  # type: ignore[arg-type]
+        verdict = ifonly.verify(answer.record(), model, X, proof=answer.proof)
+        (check,) = (c for c in verdict.checks if c.name == "proof")
+        assert check.ok is None
+        assert "cannot be replayed" in check.sentence
+
+
+def test_german_credit() -> None:
+    credit = german_credit()
+    X = credit.frame
+    for kind in ("linear", "forest"):
+        model = credit_model(kind, X, credit.target)  # type: ignore[arg-type]
+        explainer = Explainer(model, X)
+        refused = X[model.predict(X) == "bad"].iloc[:4]
+        for i in range(len(refused)):
+            answer = explainer.explain(refused.iloc[[i]], want="good", proof=True)
+            if not answer[0].trail:
+                continue
+            verdict = ifonly.verify(answer.record(), model, X, proof=answer.proof)
+            assert [c.ok for c in verdict.checks if c.name == "proof"] == [True], str(verdict)
+
+
+def test_pack_and_unpack() -> None:
+    trails = [b"", b"\x00", b"\x01" * 100]
+    assert unpack(pack(trails)) == tuple(trails)
