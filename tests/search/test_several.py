@@ -53,7 +53,7 @@ class Stops:
     ("ends", "why"),
     [
         (NoMore(), "every further answer changes all that one of these changes (proven)"),
-        (OutOfTime("late"), "out of time"),
+        (OutOfTime("late"), "no other was found"),
         (KeyboardInterrupt(), "interrupted"),
         (NotVerified("no"), "the model itself refuses the next one"),
     ],

@@ -29,7 +29,7 @@ _BOXES = 12
 _ROWS_PER_ANSWER = 4
 _INTERRUPTED = "interrupted"
 _OUT_OF_TIME = "out of time"
-_NONE_FOUND = "no other was found in time"
+_NONE_FOUND = "no other was found"
 _FAILED = "the solver failed on the next one"
 
 
