@@ -1,9 +1,9 @@
-"""Models that cannot be read: ours with a surrogate, and peers that take any model; ``python -m benchmarks.surrogate -h``.
+"""Models that cannot be read: ours with a surrogate, and peers that take any model (`python -m benchmarks.surrogate`).
 
 An RBF support vector machine (calibrated, so that its classes are those of its probabilities, which the peers go by), k-NN, a
-tanh network and a Gaussian process, on German Credit and Heart. Every method is asked for the same rows, those that the model
-puts in the unwanted class, with nothing demanded but the outcome. Every answer is predicted anew by the model; the distance
-is the change in each number over its range, plus 1 per switched category.
+tanh network and a Gaussian process, on German Credit and Heart. Every method is asked for the same rows, those that the
+model puts in the unwanted class, with nothing demanded but the outcome. Every answer is predicted anew by the model; the
+distance is the change in each number over its range, plus 1 per switched category.
 """
 
 from __future__ import annotations
