@@ -601,6 +601,19 @@ def test_verify_a_record_and_a_forged_one(folder: Path, explain: Callable[..., R
     assert run("verify", path, *given).exit_code == MISUSE
 
 
+def test_a_proof_is_written_and_replayed(folder: Path, explain: Callable[..., Result], tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    assert explain("--proof", "--target", "repaid").exit_code == MISUSE  # there is nothing to write it beside
+    assert explain("--proof", "--output", path, "--target", "repaid").exit_code == FOUND
+    given = ("--model", folder / "model.skops", "--data", folder / "loans.csv")
+    stands = run("verify", path, *given)
+    assert stands.exit_code == FOUND, stands.output
+    assert "the proof was replayed" in " ".join(stands.stdout.split())
+    other = tmp_path / "other.proof"
+    other.write_bytes((tmp_path / "record.proof").read_bytes()[:-1])
+    assert run("verify", path, *given, "--proof", other).exit_code == 6
+
+
 def test_an_impossible_question_writes_its_record(folder: Path, explain: Callable[..., Result], tmp_path: Path) -> None:
     policy, path = tmp_path / "p.toml", tmp_path / "no.json"
     policy.write_text('[demands]\nfrozen = ["income", "debts", "job"]\n', encoding="utf-8")

@@ -90,3 +90,10 @@ def test_german_credit() -> None:
 def test_pack_and_unpack() -> None:
     trails = [b"", b"\x00", b"\x01" * 100]
     assert unpack(pack(trails)) == tuple(trails)
+
+
+def test_the_checker_shares_nothing_with_searches_and_solvers() -> None:
+    source = Path(ifonly.__file__).parent
+    for name in ("checker", "tree_parts", "linear_parts", "parts", "proof", "replaying"):
+        for line in (source / "record" / f"{name}.py").read_text(encoding="utf-8").splitlines():
+            assert not line.lstrip().startswith(("from ifonly.search", "from ifonly.solvers", "import ifonly"))

@@ -197,6 +197,7 @@ def studio(model: Path | None, data: Path | None, **options: Any) -> None:
 @click.option("--n", type=click.IntRange(min=1), default=1, help="How many different answers.")
 @click.option("--policy", type=FILE, help="Features and demands; 'ifonly schema' writes one.")
 @click.option("--output", type=_NEW_FILE, help="Write the answer there: .html, .json, .csv or .txt.")
+@click.option("--proof", is_flag=True, help="Keep the proof, in a file beside --output x.json: x.proof.")
 @click.option("--time-limit", type=SECONDS, default=30.0, help="Seconds to search.")
 @click.option("--solver", default="auto", help="One of those 'ifonly solvers' lists.")
 @click.option("--trust", is_flag=True, help="Open MODEL even if opening it can run code.")
@@ -209,6 +210,8 @@ def explain(
     MODEL is a skops file (skops.io.dump) of a fitted model or Pipeline; DATA is a CSV or Parquet file of the data it
     was trained on, with the row among it.
     """
+    if options["proof"] and (output is None or output.suffix.lower() != ".json"):
+        raise click.UsageError("A proof is written beside a record: add --output x.json.")
     write = None if output is None else files.writer(output)
     fitted = files.load_model(model, trust=options["trust"])
     table = files.read_table(data)
@@ -223,6 +226,7 @@ def explain(
                 n=options["n"],
                 time_limit=options["time_limit"],
                 on_event=progress,
+                proof=options["proof"],
             )
     except Infeasible as error:
         if output is not None and files.write_impossible(output, error):
@@ -233,6 +237,8 @@ def explain(
     else:
         files.write_text(output, write(answer))
         show.wrote(output)
+    if output is not None and answer.proof is not None:
+        show.wrote(files.write_proof(output, answer.proof))
 
 
 main.add_command(batch)

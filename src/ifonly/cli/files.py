@@ -236,6 +236,16 @@ def write_text(path: Path, text: str) -> None:
         raise click.ClickException(f"{path} cannot be written: {error.strerror}.") from error
 
 
+def write_proof(path: Path, proof: bytes) -> Path:
+    """Write a proof beside its record, and return where."""
+    beside = path.with_suffix(".proof")
+    try:
+        beside.write_bytes(proof)
+    except OSError as error:
+        raise click.ClickException(f"{beside} cannot be written: {error.strerror}.") from error
+    return beside
+
+
 def write_impossible(path: Path, error: Infeasible) -> bool:
     """Write a proven impossibility to a file whose format can hold it; return whether it was written."""
     if path.suffix.lower() == ".json":

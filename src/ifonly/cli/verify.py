@@ -25,7 +25,8 @@ REFUTED = 6
 @click.option("--target", metavar="COLUMN", help="Outcome column to leave out, if the model does not name its columns.")
 @click.option("--row", type=click.IntRange(min=0), help="For a record without its factual: its position in DATA.")
 @click.option("--salt", metavar="HEX", help="The key of a salted record.")
-@click.option("--time-limit", type=SECONDS, default=60.0, help="Seconds to ask an impossible question again.")
+@click.option("--proof", type=FILE, help="The proof to replay; by default the file beside RECORD that ends in .proof.")
+@click.option("--time-limit", type=SECONDS, default=60.0, help="Seconds to replay a proof, or to ask again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 @click.option("--trust", is_flag=True, help="Open MODEL even if opening it can run code.")
 @debug
@@ -44,7 +45,8 @@ def verify(record: Path, model: Path, data: Path, **options: Any) -> int:
         salt = None if options["salt"] is None else bytes.fromhex(options["salt"])
     except ValueError:
         raise click.BadParameter("The salt is written in hexadecimal digits.", param_hint="'--salt'") from None
-    verdict = check(record, fitted, X, factual=factual, salt=salt, time_limit=options["time_limit"])
+    more = {name: options[name] for name in ("time_limit", "proof")}
+    verdict = check(record, fitted, X, factual=factual, salt=salt, **more)
     if options["as_json"]:
         click.echo(json.dumps(verdict.to_dict(), ensure_ascii=False, indent=1))
     else:
