@@ -10,5 +10,6 @@ def test_a_plain_question_passes_no_module_of_what_it_does_not_ask_for(name: str
     detours = ("criteria.diversity", "criteria.robustness", "criteria.manifold", "search.several", "search.blame")
     assert not [module for module in found.modules if module.startswith(detours)]
     assert "search.boxes" not in found.modules, "no solver is needed, so no engine that uses one is asked"
-    assert found.chain[:3] == ("explain", "search.answering", "search.engines")
+    assert found.chain[:2] == ("explain", "search.answering")
+    assert "search.engines" in found.modules
     assert len(found.chain) <= 15
