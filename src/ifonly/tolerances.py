@@ -42,8 +42,6 @@ __all__ = [
     "SAME_POINT",
     "SMALLEST_ENTRY",
     "SMALLEST_THRESHOLD",
-    "STORED_FLOAT32",
-    "STORED_FLOAT64",
     "TINY",
     "allowed_gap",
     "closing_gap",
@@ -65,8 +63,6 @@ TINY = 1e-300  # keeps a divisor from being 0: near the least normal float64
 FLOAT64_ROOM = 1e-14  # share of a number within which its neighbours in float64 lie, some 45 of them
 FLOAT32_ROOM = 1e-6  # share of a number within which its neighbours in float32 lie, some eight of them (2^-23 = 1.2e-7)
 SMALLEST_THRESHOLD = 1e-30  # the same around 0, where there is no share
-STORED_FLOAT64 = 1e-6  # share of a move that storing it may take away: of a solver's value in float64
-STORED_FLOAT32 = 1e-4  # and in float32, of a value up to a thousand times as large as the move
 
 
 class _Same(TypedDict):
