@@ -86,8 +86,9 @@ SMALLEST_ENTRY = 1e-9  # entries of a matrix below this are zero to HiGHS (its o
 LEAST_GAIN = 1e-6  # of a branch in the product score of branching (Achterberg 2007), so that no factor is 0
 ON_BREAKPOINT = 0.1 * FEASIBILITY  # share of a curve's scale within which a point is one where a chain is exact
 # How far beyond a tie a score must lie after none, one, two ... refusals by the model: none at first, so that no point is
-# lost; then more than a solver can overlook.
-BEYOND_A_TIE = (0.0, 4.0 * FEASIBILITY, 40.0 * FEASIBILITY, 400.0 * FEASIBILITY)
+# lost, and bounds hold; then more than a linear program can be off by, which costs less than the gap of a proof; at last
+# more than branch and bound can overlook.
+BEYOND_A_TIE = (0.0, 4.0 * LP_ROOM, 4.0 * FEASIBILITY, 40.0 * FEASIBILITY, 400.0 * FEASIBILITY)
 # Of what the score can change by in a ball: by how much it must clear its threshold all over. A tie is not robust, and a
 # solver is off by a little less than this.
 BEYOND_A_TIE_IN_BALL = 10.0 * FEASIBILITY

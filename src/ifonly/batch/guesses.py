@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.criteria.validity import Target
-from ifonly.models.forms.compose import magnitude
 from ifonly.models.read import Model
 from ifonly.program.box import Box
 from ifonly.tolerances import DUST
@@ -56,7 +55,7 @@ class Guesser(Model):
     @classmethod
     def of(cls, model: Model, box: Box) -> Guesser:
         """Return the guesser of a model whose rows lie in a box."""
-        noise = _ROUNDINGS * model.rounding * float(magnitude(model.read.form, box).max())
+        noise = _ROUNDINGS * model.scatter(model.read.form, box)
         return cls(model.read, model.estimator, model.prepare, noise=noise)
 
     def predict(self, U: FloatArray) -> Any:

@@ -253,6 +253,17 @@ def restore_numbers(values: FloatArray, feature: Numeric) -> Any:
     return pd.array(values, dtype=dtype)
 
 
+def other_neighbour(value: float, stored: float, feature: Numeric) -> float | None:
+    """Return the number of the column's dtype on the other side of `value` than the nearest, `stored`; None if it is one.
+
+    Numbers on a grid have their neighbours a step away, which is another value and no rounding of this one.
+    """
+    dtype = feature.dtype if isinstance(feature.dtype, np.dtype) else getattr(feature.dtype, "numpy_dtype", None)
+    if feature.step is not None or dtype is None or dtype.kind != "f" or stored == value or np.isnan(value):
+        return None
+    return float(np.nextafter(dtype.type(stored), dtype.type(np.inf if value > stored else -np.inf)))
+
+
 def _wide_enough(values: FloatArray, dtype: Any) -> Any:
     """Return the column's dtype, or a wider one when a value does not fit into it and would wrap around."""
     stored = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)

@@ -5,7 +5,7 @@ Coherence lives here: a categorical feature has exactly one level at 1, so no an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from ifonly.data.features import (
     codes_of,
     number_of,
     numbers_of,
+    other_neighbour,
     plain,
     restore_levels,
     restore_numbers,
@@ -191,6 +192,23 @@ class Schema:
                 values = restore_numbers(np.atleast_1d(out[..., self.starts[j]]), feature)
                 out[..., self.starts[j]] = np.asarray(values, dtype=np.float64).reshape(out.shape[:-1])
         return out
+
+    def stored_beside(self, u: FloatArray) -> Iterator[FloatArray]:
+        """Yield a canonical row with numbers rounded to the other side in narrow dtypes: all of them, then one at a time.
+
+        A value on the edge of a demand may be rounded beyond it; its neighbour is as near, and on the right side.
+        """
+        stored = self.stored(u)
+        other: dict[int, float] = {}
+        for start, feature in zip(self.starts, self.features, strict=True):
+            if isinstance(feature, Numeric):
+                value = other_neighbour(float(u[start]), float(stored[start]), feature)
+                other |= {} if value is None else {int(start): value}
+        for places in (list(other), *([i] for i in other if len(other) > 1)):
+            if places:
+                beside = stored.copy()
+                beside[places] = [other[i] for i in places]
+                yield beside
 
     def encode(self, X: Any, *, missing: bool | Collection[int] = False) -> FloatArray:
         """Return the canonical matrix, one row per row of `X`.

@@ -17,7 +17,7 @@ from ifonly.models.forms.nodes import Nodes
 from ifonly.models.forms.propagate import Budget
 from ifonly.program.box import Box
 
-__all__ = ["Bounded", "Composite", "Ensemble", "HasNodes", "LinearScores", "has_units", "parts_of"]
+__all__ = ["Bounded", "Composite", "Ensemble", "HasNodes", "LinearScores", "has_units", "keeps_away", "parts_of"]
 
 
 @runtime_checkable
@@ -124,6 +124,14 @@ def has_units(form: Form) -> bool:
     """Whether a form is, or is made of, one whose own units a budget decides, as a network's."""
     parts = parts_of(form)
     return any(map(has_units, parts)) if parts else isinstance(form, Bounded)
+
+
+def keeps_away(form: Form) -> bool:
+    """Whether a form's program leaves out points near ties, after the model refused one: then it is no relaxation.
+
+    An optimum of it is a point like any other, but its bound, and "infeasible", say nothing of what it leaves out.
+    """
+    return getattr(form, "level", 0) > 0 or any(map(keeps_away, parts_of(form)))
 
 
 def parts_of(form: Form) -> tuple[Form, ...]:

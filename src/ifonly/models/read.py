@@ -10,8 +10,10 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.models.form import Form
+from ifonly.models.forms.compose import magnitude
 from ifonly.models.links import LINKS, Link, LinkName, OwnLink, ValueLink
 from ifonly.models.rules import RULES, Decision, Rule, RuleName
+from ifonly.program.box import Box
 from ifonly.runtime.warning_filters import few_filters
 
 __all__ = ["Model", "Observed", "Read"]
@@ -126,6 +128,21 @@ class Model:
         """The unit of rounding of the estimator's own arithmetic: as its reader says, or that of its `dtype`."""
         last = self.estimator.steps[-1][1] if hasattr(self.estimator, "steps") else self.estimator
         return max(self.read.rounding, float(np.finfo(getattr(last, "arithmetic", np.float64)).eps))
+
+    @property
+    def input_rounding(self) -> float:
+        """The unit of rounding with which columns reach the estimator: that of float64 behind a transformer."""
+        prepared = hasattr(self.estimator, "steps") or getattr(self.estimator, "transform", None) is not None
+        return float(np.finfo(np.float64).eps) if prepared else self.rounding
+
+    def scatter(self, form: Form, box: Box) -> float:
+        """Return the unit of rounding of a score: that of the arithmetic, times the size of what is summed in a box.
+
+        Behind a transformer, which computes in float64, a network in float32 sees numbers that are counted from their
+        mean: a column around 1e9 is off by a spacing of float64 there, and not by one of float32.
+        """
+        seen = self.rounding * float(magnitude(form, box, centred=True).max())
+        return max(seen, self.input_rounding * float(magnitude(form, box).max()))
 
     def predict(self, U: FloatArray) -> Any:
         """Return the estimator's own prediction for canonical rows."""

@@ -14,7 +14,7 @@ from ifonly.arrays import FloatArray
 from ifonly.errors import Relaxation
 from ifonly.models.abilities import Ensemble
 from ifonly.models.form import Form
-from ifonly.models.forms.compose import magnitude, refused
+from ifonly.models.forms.compose import refused
 from ifonly.models.links import between
 from ifonly.models.read import Model, Read
 from ifonly.program.box import Box
@@ -100,8 +100,8 @@ class Goal(Proposes, Demand):
 
     def rounding(self, form: Form, box: Box) -> float:
         """Return how far the gaps may be off by rounding alone, in the arithmetic of the model, anywhere in a box."""
-        size = float(magnitude(form, box).max()) * 2.0 + self._threshold_size()
-        return _OPERATIONS * self.model.rounding * size
+        threshold = self.model.rounding * self._threshold_size()
+        return _OPERATIONS * (2.0 * self.model.scatter(form, box) + threshold)
 
     @abstractmethod
     def _threshold_size(self) -> float:

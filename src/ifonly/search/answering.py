@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
 from ifonly.errors import CriterionError, NotVerified, OutOfTime
 from ifonly.events import OnEvent
+from ifonly.models.abilities import keeps_away
 from ifonly.question.abilities import verified
 from ifonly.question.criterion import Remarks
 from ifonly.question.found import Ended, Found
@@ -132,13 +134,15 @@ class Question:
         while True:
             limits = self._limits()
             found, statement = search(statement, limits, self.deadline)
+            # A wider margin, or a form that keeps away from ties, leaves points out: no bound comes from there.
+            whole = statement.margin == certified.margin and not keeps_away(statement.form)
             if found.infeasible:
-                if not first and statement.margin == certified.margin:
+                if not first and whole:
                     raise NoMore
-                if u is None or statement.margin == certified.margin:
+                if u is None or whole:
                     raise explain_infeasibility(statement, self.backend, limits, self.deadline)
                 break
-            if statement.margin == certified.margin:
+            if whole:
                 trail = found.trail if found.bound >= bound else trail
                 bound = max(bound, found.bound)
             best = self._first_verified(found, statement)
@@ -207,7 +211,8 @@ class Question:
             settled = statement.settled(stored[None, :], by_model=True)[0]
             same = np.array_equal(settled, stored, equal_nan=True)
             # On the very edge of a demand, settling may round a value beyond it; then the solver's own is as good.
-            for u in (stored,) if same else (settled, stored):
+            ways = (stored,) if same else (settled, stored)
+            for u in chain(ways, self.query.schema.stored_beside(candidate)):
                 if self._confirmed(u, statement):
                     verified.append((float(statement.objective(u[None, :])[0]), u))
                     break

@@ -89,9 +89,9 @@ class Stack:
         parts = tuple(for_budget(p, box, budget) for p in self.parts)
         return self if all(new is old for new, old in zip(parts, self.parts, strict=True)) else Stack(parts)
 
-    def magnitude(self, box: Box) -> FloatArray:
+    def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
         """Return the magnitudes of all parts' scores."""
-        return np.concatenate([magnitude(p, box) for p in self.parts])
+        return np.concatenate([magnitude(p, box, centred=centred) for p in self.parts])
 
     def refined(self, u: FloatArray) -> Stack | None:
         """Refine every part that is not exact at `u`."""
@@ -133,9 +133,10 @@ class Combination(Around):
         inner = for_budget(self.inner, box, budget)
         return self if inner is self.inner else replace(self, inner=inner)
 
-    def magnitude(self, box: Box) -> FloatArray:
+    def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
         """Return the largest sum of absolute terms of each score."""
-        return np.asarray(np.abs(self.weights) @ magnitude(self.inner, box) + np.abs(self.constant))
+        size = magnitude(self.inner, box, centred=centred)
+        return np.asarray(np.abs(self.weights) @ size + np.abs(self.constant))
 
     def refined(self, u: FloatArray) -> Combination | None:
         """Refine the inner form."""
@@ -177,9 +178,9 @@ class Mean(Around):
         inner = self.inner.for_budget(box, budget)
         return self if inner is self.inner else replace(self, inner=inner)
 
-    def magnitude(self, box: Box) -> FloatArray:
+    def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
         """Return the mean of the parts' magnitudes."""
-        return np.asarray(np.abs(self._map()) @ magnitude(self.inner, box))
+        return np.asarray(np.abs(self._map()) @ magnitude(self.inner, box, centred=centred))
 
     def refined(self, u: FloatArray) -> Mean | None:
         """Refine every part that is not exact at `u`."""
@@ -331,18 +332,19 @@ def score_bounds(form: Form, box: Box, budget: Budget | None = None) -> Bounds:
     return np.full(form.n_outputs, -np.inf), np.full(form.n_outputs, np.inf)
 
 
-def magnitude(form: Form, box: Box) -> FloatArray:
+def magnitude(form: Form, box: Box, *, centred: bool = False) -> FloatArray:
     """Return how large the terms are that each score of a form is summed from in a box: rounding is a share of it.
 
-    A form that does not say so itself, such as a curve, is as large as its scores, and at least as its inner form.
+    Centred, numbers count from the middle of the box: then it is the size of what is summed behind a scaler. A form that
+    does not say so itself, such as a curve, is as large as its scores, and at least as its inner form.
     """
     own = getattr(form, "magnitude", None)
     if own is not None:
-        return np.asarray(own(box), dtype=np.float64)
+        return np.asarray(own(box, centred=True) if centred else own(box), dtype=np.float64)
     lower, upper = score_bounds(form, box)
     size = np.maximum(np.abs(lower), np.abs(upper))
     inner = getattr(form, "inner", None)
-    largest = 1.0 if inner is None else float(magnitude(inner, box).max())
+    largest = 1.0 if inner is None else float(magnitude(inner, box, centred=centred).max())
     return np.where(np.isfinite(size), size, largest) + largest
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
-from ifonly.models.forms.propagate import reach
+from ifonly.models.forms.propagate import middle, reach
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
@@ -51,9 +51,12 @@ class Linear:
                 moving.add(j)
         return frozenset(moving)
 
-    def magnitude(self, box: Box) -> FloatArray:
-        """Return the largest sum of absolute terms that each score is made of in a box."""
-        return np.asarray(np.abs(self.weights) @ reach(box) + np.abs(self.intercept))
+    def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
+        """Return the largest sum of absolute terms that each score is made of in a box, if need be from its middle."""
+        origin = middle(box) * centred
+        return np.asarray(
+            np.abs(self.weights) @ (reach(box) - np.abs(origin)) + np.abs(self.weights @ origin + self.intercept)
+        )
 
     def embed(self, mip: Mip, x: Inputs) -> list[Affine]:  # noqa: ARG002 - the form protocol
         """Return the scores as expressions of the variables."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
-from ifonly.models.forms.propagate import Block, Bounds, Budget, preactivations, reach
+from ifonly.models.forms.propagate import Block, Bounds, Budget, middle, preactivations, reach
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
@@ -211,13 +211,17 @@ class Network:
             influence[:first] += onward @ np.abs(block.weights)
         return np.asarray(influence)
 
-    def magnitude(self, box: Box) -> FloatArray:
-        """Return the largest sum of absolute terms that each score is made of in a box, through all layers."""
-        size = reach(box)
+    def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
+        """Return the largest sum of absolute terms that each score is made of in a box, through all layers.
+
+        Centred, the columns are counted from the middle of the box, as behind a scaler.
+        """
+        origin = middle(box) * centred
+        n, size = len(origin), reach(box) - np.abs(origin)
         for block in self.blocks:
-            total = np.abs(block.weights) @ size + np.abs(block.constant)
+            total = np.abs(block.weights) @ size + np.abs(block.weights[:, :n] @ origin + block.constant)
             size = np.concatenate([size, total * np.maximum(1.0, np.abs(block.slope))])
-        return np.asarray(np.abs(self.weights) @ size + np.abs(self.constant))
+        return np.asarray(np.abs(self.weights) @ size + np.abs(self.weights[:, :n] @ origin + self.constant))
 
     def _noise(self, box: Box) -> float:
         return float(NOISE * self.magnitude(box).max())

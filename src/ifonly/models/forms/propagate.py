@@ -175,6 +175,16 @@ def _feature_points(box: Box, j: int, budget: Budget | None) -> tuple[list[int],
     return levels, [1.0] * len(levels), costs
 
 
+def middle(box: Box) -> FloatArray:
+    """Return the middle of each number's interval in the box; 0 for levels, and for what is missing or has no end."""
+    place = np.zeros(box.schema.width)
+    for j, feature in enumerate(box.schema.features):
+        if isinstance(feature, Numeric) and not box.missing[j]:
+            half = 0.5 * float(box.lower[j]) + 0.5 * float(box.upper[j])
+            place[box.schema.starts[j]] = half if np.isfinite(half) else 0.0
+    return place
+
+
 def reach(box: Box) -> FloatArray:
     """Return the largest absolute value of each canonical entry in the box; a missing feature counts as 0."""
     size = np.zeros(box.schema.width)

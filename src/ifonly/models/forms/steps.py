@@ -212,9 +212,9 @@ class Stepped:
         """Return bounds of the scores over a box, and within a budget."""
         return score_bounds(self.inner, self.lift.box(box), None if budget is None else self.lift.budget(budget))
 
-    def magnitude(self, box: Box) -> FloatArray:
+    def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
         """Return the magnitudes of the inner form over the longer vector."""
-        return magnitude(self.inner, self.lift.box(box))
+        return magnitude(self.inner, self.lift.box(box), centred=centred)
 
     def for_budget(self, box: Box, budget: Budget) -> Stepped:
         """Return the form with bounds that hold within the budget."""

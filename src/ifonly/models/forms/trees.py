@@ -191,7 +191,7 @@ class Trees(Lean):
     def refined(self, u: FloatArray) -> None:
         """Trees are exact."""
 
-    def magnitude(self, box: Box) -> FloatArray:  # noqa: ARG002 - the same in every box
+    def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:  # noqa: ARG002 - the same in every box
         """Return the sum of the largest leaf of each tree, in absolute terms, for each score."""
         largest = np.maximum.reduceat(np.abs(self.nodes.value[self.leaves.node]), self.leaves.first, axis=0)
         return np.asarray(largest.sum(axis=0) + np.abs(self.base))
