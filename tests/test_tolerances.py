@@ -19,7 +19,7 @@ import questions
 from ifonly import Explainer, NotProvenOptimal, Proximity
 from ifonly.result.serial import explanation_from_dict, explanation_to_dict
 from ifonly.result.values import Certificate, worst_status
-from ifonly.tolerances import LEAST_COST, OPTIMALITY, allowed_gap, closing_gap, relative_gap
+from ifonly.tolerances import OPTIMALITY, allowed_gap, closing_gap, relative_gap
 from worlds import world_of
 
 COSTS = st.floats(0.0, 1e12)
@@ -67,7 +67,9 @@ def test_a_search_that_closes_is_within_the_gap(value: float, gap: float) -> Non
         (0.4, -math.inf, 0.5, "no_bound"),
         (0.0, -math.inf, OPTIMALITY, "optimal"),
         (1e-9, 0.0, OPTIMALITY, "no_bound"),
-        (1e-9, 1e-9 - 0.5 * OPTIMALITY * LEAST_COST, OPTIMALITY, "optimal"),
+        (1e-9, 1e-9 - 0.5e-15, OPTIMALITY, "optimal"),
+        (1e-9, 1e-9 - 0.5e-12, OPTIMALITY, "feasible"),  # a small cost has a small gap
+        (1e-19, 0.3e-19, OPTIMALITY, "feasible"),
         (0.4, 0.5, OPTIMALITY, "optimal"),
     ],
 )

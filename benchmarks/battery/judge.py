@@ -46,7 +46,7 @@ class Judge:
     def tiny(self) -> float:
         """A cost that is nothing here."""
         costs = self.cost[np.isfinite(self.cost)]
-        return 1e-9 * float(costs.max(initial=0.0))
+        return 1e-13 * float(costs.max(initial=0.0))
 
     @cached_property
     def wanted(self) -> tuple[Mask, Mask]:

@@ -102,6 +102,9 @@ class Infeasible(NoCounterfactual):
         For each demand of the conflict, the smallest loosening that makes the whole possible; those found in time.
     minimal
         Whether the conflict is proven minimal; if not, the time limit passed before that was shown.
+    margin
+        By how much the outcome had to clear its threshold for this to be proven. Usually 0; more where the only points left
+        lie so near to the threshold that the model itself refused those that were tried.
     origin, factual, schema
         The circumstances of the question, for `record`; None unless `Explainer.explain` raised this.
     """
@@ -112,17 +115,19 @@ class Infeasible(NoCounterfactual):
         conflict: Sequence[str] = (),
         relaxations: Sequence[Relaxation] = (),
         minimal: bool = True,
+        margin: float = 0.0,
     ) -> None:
         super().__init__(message)
         self.conflict = tuple(conflict)
         self.relaxations = tuple(relaxations)
         self.minimal = minimal
+        self.margin = margin
         self.origin: Any = None
         self.factual: Any = None
         self.schema: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arguments = (str(self), self.conflict, self.relaxations, self.minimal)
+        arguments = (str(self), self.conflict, self.relaxations, self.minimal, self.margin)
         return type(self), arguments, {"origin": self.origin, "factual": self.factual, "schema": self.schema}
 
     def record(self, *, factual: str = "full", salt: bytes | None = None) -> dict[str, Any]:

@@ -6,9 +6,8 @@ Three things are not exact, and all tolerances come from them:
 * solvers: branch and bound keeps rows and integers to 1e-6, a linear program that is asked to keeps its rows to 1e-9;
 * proofs: an answer is optimal when its cost is within a gap of 1e-6 of the bound.
 
-Costs are not negative, and a gap is relative to the cost of the answer: ``(objective - bound) / |objective|``. Relative
-to nothing, a gap means nothing, so costs below `LEAST_COST` are treated as if they were that large. Then two costs that
-differ by less than ``OPTIMALITY * LEAST_COST = 1e-12`` count as equal, which is the dust of a sum of floats and no more.
+Costs are not negative, and a gap is relative to the cost of the answer: ``(objective - bound) / |objective|``, however
+small that is: in units of 1e-9, squared, every cost is below 1e-18, and one of them may still be three times another.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ __all__ = [
     "FLOAT64_ROOM",
     "INTEGRALITY",
     "IN_HULL",
-    "LEAST_COST",
     "LEAST_GAIN",
     "LP_EXACT",
     "LP_ROOM",
@@ -50,8 +48,7 @@ __all__ = [
 
 # -- proofs ----------------------------------------------------------------------------------------------------------
 OPTIMALITY = 1e-6  # relative gap up to which an answer is called proven optimal
-LEAST_COST = 1e-6  # cost below which gaps are no longer relative to the cost
-NO_GAP = OPTIMALITY * LEAST_COST  # gap that a solver is given where it may leave none
+NO_GAP = OPTIMALITY**2  # gap that a solver is given where it may leave none
 
 # -- sums of floats --------------------------------------------------------------------------------------------------
 ROUNDING = 1e-12  # share of the sum of absolute terms by which a sum may be off: some 4,000 spacings of float64
@@ -112,7 +109,7 @@ def relative_gap(objective: float, bound: float) -> float:
 
 def allowed_gap(objective: float, gap: float = OPTIMALITY) -> float:
     """Return the absolute difference between objective and bound that a relative gap allows."""
-    return gap * max(abs(objective), LEAST_COST)
+    return gap * abs(objective)
 
 
 def closing_gap(value: float, gap: float) -> float:

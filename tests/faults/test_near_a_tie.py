@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import VotingClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ifonly import Actionability, Explainer, Infeasible, LinearRow, Proximity, Sparsity, Target
+from ifonly.solvers.registry import available_solvers
 
 
 def three_votes(seed: int) -> tuple[VotingClassifier, pd.DataFrame]:
@@ -110,3 +111,24 @@ def test_a_value_on_the_edge_of_a_demand_is_rounded_to_the_side_that_keeps_it() 
         assert float(there["r"].iloc[0]) - float(there["w"].iloc[0]) >= edge * (1.0 - 1e-9)
         held += abs(float(there["r"].iloc[0]) - float(there["w"].iloc[0]) - edge) < 1e-6
     assert held >= 20  # the demand binds, so the edge is really met
+
+
+@pytest.mark.parametrize("solver", ["auto", "highs", "scip"])
+def test_a_target_just_out_of_reach_is_impossible_and_names_the_margin(solver: str) -> None:
+    """At the corner of its box a linear model misses the target by less than a solver sees."""
+    if solver not in ("auto", *available_solvers()):
+        pytest.skip(f"{solver} is not installed")
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({"a": rng.normal(0.0, 0.01, 60), "b": rng.normal(3.0, 1.0, 60)})
+    model = make_pipeline(StandardScaler(), Ridge()).fit(X, 5.0 * X["a"] - X["b"] + rng.normal(0.0, 0.1, 60))
+    corners = pd.DataFrame([(a, b) for a in (X["a"].min(), X["a"].max()) for b in (X["b"].min(), X["b"].max())])
+    best = float(model.predict(corners.set_axis(X.columns, axis=1)).max())
+    explainer = Explainer(model, X, criteria=[Proximity("linf"), Sparsity(price=0.1)], solver=solver)
+    with pytest.raises(Infeasible) as error:
+        explainer.explain(X.iloc[[0]], want=Target(at_least=np.nextafter(best, np.inf) + 1e-15 * abs(best)))
+    assert error.value.conflict
+    assert all("prediction" in demand for demand in error.value.conflict)
+    assert 0.0 <= error.value.margin <= 1e-6
+    assert ("clears its threshold" in str(error.value)) == (error.value.margin > 0.0)
+    reached = explainer.explain(X.iloc[[0]], want=Target(at_least=best - 1e-6 * abs(best)))
+    assert model.predict(reached[0].row)[0] >= best - 1e-6 * abs(best)

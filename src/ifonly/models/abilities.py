@@ -17,7 +17,16 @@ from ifonly.models.forms.nodes import Nodes
 from ifonly.models.forms.propagate import Budget
 from ifonly.program.box import Box
 
-__all__ = ["Bounded", "Composite", "Ensemble", "HasNodes", "LinearScores", "has_units", "keeps_away", "parts_of"]
+__all__ = [
+    "Bounded",
+    "Composite",
+    "Ensemble",
+    "HasNodes",
+    "LinearScores",
+    "distance_from_ties",
+    "has_units",
+    "parts_of",
+]
 
 
 @runtime_checkable
@@ -126,12 +135,13 @@ def has_units(form: Form) -> bool:
     return any(map(has_units, parts)) if parts else isinstance(form, Bounded)
 
 
-def keeps_away(form: Form) -> bool:
-    """Whether a form's program leaves out points near ties, after the model refused one: then it is no relaxation.
+def distance_from_ties(form: Form) -> float:
+    """Return the share of a score's range within which a form's program leaves out points near ties; usually 0.
 
-    An optimum of it is a point like any other, but its bound, and "infeasible", say nothing of what it leaves out.
+    After the model refused such a point it is more, and the program is no relaxation any longer: its optimum is a point
+    like any other, but its bound, and "infeasible", say nothing of what it leaves out.
     """
-    return getattr(form, "level", 0) > 0 or any(map(keeps_away, parts_of(form)))
+    return max(float(getattr(form, "away", 0.0)), *map(distance_from_ties, parts_of(form)), 0.0)
 
 
 def parts_of(form: Form) -> tuple[Form, ...]:

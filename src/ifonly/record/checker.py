@@ -33,7 +33,7 @@ from ifonly.record.linear_parts import LinearParts
 from ifonly.record.parts import NotReplayable, Parts, Refused
 from ifonly.record.tree_parts import TreeParts
 from ifonly.runtime.deadline import Deadline
-from ifonly.tolerances import DUST, LEAST_COST
+from ifonly.tolerances import DUST
 
 __all__ = ["NotReplayable", "Refused", "Replayed", "replay"]
 
@@ -66,7 +66,7 @@ def replay(statement: Statement, goal: Goal, bound: float, trail: bytes, deadlin
     if not isfinite(bound):
         raise Refused("there is no bound to prove")
     statement = first_margin(statement, goal)
-    parts = _parts_of(statement, goal, bound - DUST * max(abs(bound), LEAST_COST))
+    parts = _parts_of(statement, goal, bound - DUST * abs(bound))
     states, n = parts.whole(), 0
     pending: list[tuple[int, Any, Any]] = []
     done = False

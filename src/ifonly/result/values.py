@@ -58,8 +58,7 @@ class Certificate:
         ``(objective - bound) / |objective|``: by which share of its own cost the answer may be too dear. 0 when the
         objective is 0, infinite when there is no bound.
     proven
-        Whether the answer is proven optimal: the gap is at most 1e-6 (of a cost below 1e-6: the difference at most 1e-12),
-        whatever gap was asked for.
+        Whether the answer is proven optimal: the gap is at most 1e-6, whatever gap was asked for.
     margin
         By how much the model's score had to clear its threshold.
     solver

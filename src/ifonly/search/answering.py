@@ -14,7 +14,7 @@ from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
 from ifonly.errors import CriterionError, NotVerified, OutOfTime
 from ifonly.events import OnEvent
-from ifonly.models.abilities import keeps_away
+from ifonly.models.abilities import distance_from_ties
 from ifonly.question.abilities import verified
 from ifonly.question.criterion import Remarks
 from ifonly.question.found import Ended, Found
@@ -34,6 +34,7 @@ __all__ = ["Answer", "NoMore", "Question", "Several"]
 
 _WIDENINGS = 6
 _WIDENING = 100.0
+_HARDLY = 1e8  # roundings that a solver's tolerance may be worth: up to there, "none" with a margin is worth saying
 _REPAIRS = 200  # forms made finer and points ruled out, before the margin is widened after all
 NEVER = Deadline.never()
 
@@ -130,18 +131,20 @@ class Question:
         statement = self._with_first_margin(statement)
         certified, bound, trail = statement, -np.inf, b""
         u: FloatArray | None = None
-        margins, repairs = iter(self._wider_margins(statement)), _REPAIRS
+        noise = self.goal.rounding(statement.form, statement.box())
+        margins, repairs = iter([noise * _WIDENING**k for k in range(1, _WIDENINGS + 1)]), _REPAIRS
         while True:
             limits = self._limits()
             found, statement = search(statement, limits, self.deadline)
             # A wider margin, or a form that keeps away from ties, leaves points out: no bound comes from there.
-            whole = statement.margin == certified.margin and not keeps_away(statement.form)
+            whole = statement.margin == certified.margin and distance_from_ties(statement.form) == 0.0
             if found.infeasible:
                 if not first and whole:
                     raise NoMore
-                if u is None or whole:
-                    raise explain_infeasibility(statement, self.backend, limits, self.deadline)
-                break
+                if not whole and u is not None and (not first or statement.margin > noise * _HARDLY):
+                    break
+                beyond = 0.0 if whole else max(statement.margin, distance_from_ties(statement.form))
+                raise explain_infeasibility(statement, self.backend, limits, self.deadline, margin=beyond)
             if whole:
                 trail = found.trail if found.bound >= bound else trail
                 bound = max(bound, found.bound)
@@ -195,10 +198,6 @@ class Question:
     def _with_first_margin(self, statement: Statement) -> Statement:
         """Return the statement with the least lead that can be told from a tie, where a tie would be lost."""
         return first_margin(statement, self.goal)
-
-    def _wider_margins(self, statement: Statement) -> list[float]:
-        noise = self.goal.rounding(statement.form, statement.box())
-        return [noise * _WIDENING**k for k in range(1, _WIDENINGS + 1)]
 
     def _first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
         """Return the best point that the user's own model confirms, exactly as it will be returned."""

@@ -36,6 +36,7 @@ __all__ = ["explain_infeasibility"]
 
 _HALVINGS = 6
 _NEAR = 1e8  # roundings of a score that the tolerances of a solver may be worth
+_WIDER = 1e4  # times the margin, where the model refuses a point at the edge
 _SHARE = 0.5  # of the time left that one search may take
 
 
@@ -75,9 +76,14 @@ class ConflictFinder:
             if bool(goal.confirmed(u[None, :])[0]):
                 return found
             stricter = statement.without(u)
-            if stricter is None:  # continuous scores at the very edge: whoever goes a little further is confirmed
-                near = goal.rounding(statement.form, statement.box()) * _NEAR
-                return found if float(lead(goal, statement.form(u[None, :]))[0]) > -near else replace(found, u=None)
+            noise = goal.rounding(statement.form, statement.box())
+            if stricter is None and statement.margin < noise * _NEAR:
+                # Continuous scores at the very edge, which a solver may overstep: ask for a little more.
+                statement = replace(statement, margin=max(statement.margin, noise) * _WIDER)
+                continue
+            if stricter is None:  # whoever goes a little further is confirmed
+                near = float(lead(goal, statement.form(u[None, :]))[0]) > -noise * _NEAR
+                return found if near else replace(found, u=None)
             self.refused.append(stricter.demands[-1])
             statement = stricter
             if self.deadline.passed:
@@ -181,8 +187,13 @@ def _problem_with_raw(statement: Statement, box: Box, demand: Loosens) -> Proble
     return problem
 
 
-def explain_infeasibility(statement: Statement, backend: Backend, limits: Limits, deadline: Deadline) -> Infeasible:
-    """Return the error that names the clash and the ways out of it, as far as they are known at the deadline."""
+def explain_infeasibility(
+    statement: Statement, backend: Backend, limits: Limits, deadline: Deadline, *, margin: float = 0.0
+) -> Infeasible:
+    """Return the error that names the clash and the ways out of it, as far as they are known at the deadline.
+
+    A margin is named where the proof is only about points that clear their threshold by it.
+    """
     demands = [d for d in statement.demands if not isinstance(d, Outside)]
     refused: list[Demand] = [d for d in statement.demands if isinstance(d, Outside)]
     finder = ConflictFinder(statement, backend, limits, deadline, refused)
@@ -193,12 +204,14 @@ def explain_infeasibility(statement: Statement, backend: Backend, limits: Limits
             continue  # wanting something else is no way out
         others = [d for d in demands if d is not demand]
         way = finder.loosen(demand, others)
-        if way is None and not deadline.passed:
+        # Dropping the wish is no way out either.
+        if way is None and not isinstance(demand, Goal) and not deadline.passed:
             way = _together(finder, demand, others)
         if way is not None:
             relaxations.append(way)
     words = [d.text for d in conflict]
-    return Infeasible(_message(words, relaxations, minimal), words, relaxations, minimal=minimal)
+    text = _message(words, relaxations, minimal, margin)
+    return Infeasible(text, words, relaxations, minimal=minimal, margin=margin)
 
 
 def _together(finder: ConflictFinder, demand: Demand, others: Sequence[Demand]) -> Relaxation | None:
@@ -215,9 +228,11 @@ def _together(finder: ConflictFinder, demand: Demand, others: Sequence[Demand]) 
     return Relaxation(demand.text, words, float(len(dropped)))
 
 
-def _message(conflict: Sequence[str], relaxations: Sequence[Relaxation], minimal: bool) -> str:
+def _message(conflict: Sequence[str], relaxations: Sequence[Relaxation], minimal: bool, margin: float) -> str:
+    clear = f" that clears its threshold by {margin:.1g}" if margin else ""
     lines = [
-        "No counterfactual exists: these demands cannot be met together (proven).",
+        f"No counterfactual exists{clear}: these demands cannot be met together (proven).",
+        *(["What lies nearer to it was refused by the model itself, as far as it was tried."] if margin else []),
         *(f"  - {c}" for c in conflict),
     ]
     if not minimal:

@@ -49,6 +49,11 @@ class Median(Around):
     budget: Budget | None = None
 
     @property
+    def away(self) -> float:
+        """Share of a range by which the program keeps away from ties."""
+        return BEYOND_A_TIE[self.level]
+
+    @property
     def n_outputs(self) -> int:
         """One."""
         return 1
@@ -78,7 +83,7 @@ class Median(Around):
             up = _implied(mip, score - median, float(a - most), float(b - least))
             down = _implied(mip, median - score, float(least - b), float(most - a))
             above, below = above + up * float(w), below + down * float(w)
-        away = BEYOND_A_TIE[self.level]
+        away = self.away
         # of equal weights, a sum above one half is half a weight above it
         beyond = max(away, 0.25 * float(share[0])) if bool((share == share[0]).all()) else away
         # scores at or above the median have more than half of the weight
@@ -102,7 +107,7 @@ class Median(Around):
         scores, share = self.inner(u[None, :])[0], self.weights / self.weights.sum()
         middle = self._medians(scores[None, :])[0, 0]
         sides = np.array([share[scores < middle].sum(), share[scores <= middle].sum()])
-        near = bool((np.abs(sides - 0.5) <= max(FEASIBILITY, 10.0 * BEYOND_A_TIE[self.level])).any())
+        near = bool((np.abs(sides - 0.5) <= max(FEASIBILITY, 10.0 * self.away)).any())
         # Scores that are constant around a point are told apart by ruling the point out, which loses no other.
         level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
         if inner is None and level == self.level:

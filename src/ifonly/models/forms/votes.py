@@ -47,6 +47,11 @@ class Votes:
     budget: Budget | None = None
 
     @property
+    def away(self) -> float:
+        """Share of a range by which the program keeps away from ties."""
+        return BEYOND_A_TIE[self.level]
+
+    @property
     def n_outputs(self) -> int:
         """Number of classes."""
         return len(self.read.classes)
@@ -103,7 +108,7 @@ class Votes:
             bounds = mip.bounds(gap)
             a, b = max(known[0], bounds[0]), min(known[1], bounds[1])
             size = max(b - a, DUST)
-            away = BEYOND_A_TIE[self.level] * size
+            away = self.away * size
             room = away, max(away, 0.5 * self._resolution)
             mine, other = room if self.read.decision.first_wins else room[::-1]
             # s_k - s_m >= mine where k has the vote (else its lower bound a)
@@ -131,7 +136,7 @@ class Votes:
         form = self.read.form.refined(u)
         gaps = self._gaps()(u[None, :])[0]
         size = max(float(np.abs(gaps).max()), 1.0)
-        near = bool((np.abs(gaps) <= max(FEASIBILITY, 10.0 * BEYOND_A_TIE[self.level]) * size).any())
+        near = bool((np.abs(gaps) <= max(FEASIBILITY, 10.0 * self.away) * size).any())
         # Scores that are constant around a point are told apart by ruling the point out, which loses no other.
         level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
         if form is None and level == self.level:
