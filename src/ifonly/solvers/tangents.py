@@ -208,8 +208,11 @@ class _Loop:
         if relaxed.integer.any() and Capability.PROVES not in self.backend.capabilities:
             answer = self.backend.solve(relaxed, replace(self._left(), second_setting=True))
             if answer.status is not Status.INFEASIBLE:
-                self.bound = min(self.bound, answer.bound)
-                return self._stopped(replace(answer, status=Status.OUT_OF_TIME))
+                # One setting says that nothing is left, the other that nothing below this bound is: that much they agree on.
+                self.bound = min(answer.bound, self.value)
+                if not self._is_closed() or self.value > self.limits.cutoff:
+                    return self._stopped(replace(answer, status=Status.OUT_OF_TIME))
+                return Solution(Status.OPTIMAL, self.best, self.value, self.bound, tuple(self.pool))
         if self.best is None or self.value > self.limits.cutoff:
             return Solution(Status.INFEASIBLE, bound=np.inf)
         return Solution(Status.OPTIMAL, self.best, self.value, self.value, tuple(self.pool))
