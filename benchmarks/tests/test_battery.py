@@ -348,3 +348,23 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
     fine = replace(bad, faults=[])
     monkeypatch.setattr(command, "all_results", lambda *_: iter([fine]))
     assert command.main(["--seed", "11", "--questions", "1"]) == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "20261118:643",
+        "20261118:1078",
+        "20261118:1080",
+        "20261201:158",
+        "20261202:1545",
+        "20261202:1589",
+        "20261202:2453",
+        "603:388",
+        "603:529",
+    ],
+)
+def test_questions_that_once_went_wrong(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their reasons have tests of their own in tests/faults; here they are asked again as they were drawn."""
+    assert command.main(["--replay", name]) == 0
+    assert "FAULT" not in capsys.readouterr().out

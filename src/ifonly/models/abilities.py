@@ -26,6 +26,7 @@ __all__ = [
     "distance_from_ties",
     "has_units",
     "parts_of",
+    "schema_of",
 ]
 
 
@@ -142,6 +143,12 @@ def distance_from_ties(form: Form) -> float:
     like any other, but its bound, and "infeasible", say nothing of what it leaves out.
     """
     return max(float(getattr(form, "away", 0.0)), *map(distance_from_ties, parts_of(form)), 0.0)
+
+
+def schema_of(form: Form) -> Schema | None:
+    """Return the features of a form, or of the first part of it that knows them."""
+    own: Schema | None = getattr(form, "schema", None)
+    return own if own is not None else next((s for s in map(schema_of, parts_of(form)) if s is not None), None)
 
 
 def parts_of(form: Form) -> tuple[Form, ...]:

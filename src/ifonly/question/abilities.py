@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
 from ifonly.errors import Relaxation
+from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.demand import Demand
@@ -107,6 +108,11 @@ class Verifies(Demand, Ability):
     @abstractmethod
     def verified(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, per canonical row, whether the demand is met by the word of the user's own models."""
+
+    def refusing(self, query: Query, u: FloatArray) -> Form | None:
+        """Return the form of a model that refuses `u` by its own word, and with it all points of the same scores."""
+        del query, u
+        return None
 
 
 def verified(demand: Demand, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:

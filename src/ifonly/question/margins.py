@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from ifonly.models.form import Form
 from ifonly.models.rules import Sign
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.tolerances import ON_GRID as _MULTIPLE
 
-__all__ = ["first_margin"]
+__all__ = ["first_margin", "lead_in_steps"]
 
 
 def first_margin(statement: Statement, goal: Goal) -> Statement:
@@ -23,14 +24,22 @@ def first_margin(statement: Statement, goal: Goal) -> Statement:
     """
     noise = goal.rounding(statement.form, statement.box())
     if not statement.form.raw():
-        exact = bool(getattr(statement.form, "adds_exactly", False))
-        spacing = float(getattr(statement.form, "spacing", 0.0)) if exact else 0.0
-        lost = spacing > 2.0 * noise and _loses_at_the_threshold(goal, spacing)
-        return replace(statement, margin=-noise, tie=0.5 * spacing if lost else -noise)
+        return replace(statement, margin=-noise, tie=lead_in_steps(goal, statement.form, noise))
     schema = statement.query.schema
     on_grid = all(schema.features[j].step is not None for j in statement.form.raw())  # type: ignore[union-attr]
     # On a grid a tie is a point of its own; between its points it is the edge of what there is.
     return replace(statement, margin=0.0 if on_grid else noise, tie=noise)
+
+
+def lead_in_steps(goal: Goal, form: Form, noise: float) -> float:
+    """Return the lead to ask for where scores are constant in cells: half a unit if a tie is lost, else less than none.
+
+    Scores that are off by rounding are then told apart by the model itself.
+    """
+    exact = bool(getattr(form, "adds_exactly", False))
+    spacing = float(getattr(form, "spacing", 0.0)) if exact else 0.0
+    lost = spacing > 2.0 * noise and _loses_at_the_threshold(goal, spacing)
+    return 0.5 * spacing if lost else -noise
 
 
 def _loses_at_the_threshold(goal: Goal, spacing: float) -> bool:

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
-from ifonly.data.schema import Numeric
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
+from ifonly.program.leaving import apart, ends, leaving
 from ifonly.question.demand import Demand
 from ifonly.question.program import Program
 from ifonly.question.query import Query
@@ -41,18 +40,12 @@ class Outside(Demand):
     def _numbers(self) -> list[int]:
         """Return the numeric features by which one can leave the box."""
         inside = (self.box.lower > self.limits.lower) | (self.box.upper < self.limits.upper)
-        schema = self.box.schema
-        return [
-            j
-            for j in sorted(self.among)
-            if isinstance(schema.features[j], Numeric) and inside[j] and not self.box.missing[j]
-        ]
+        return [j for j in apart(self.box, self.among)[0] if inside[j]]
 
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:
         """Return the ends of the box, below and above which one is outside."""
         del query
-        ends = self.box
-        return {j: np.array([np.nextafter(ends.lower[j], -np.inf), ends.upper[j]]) for j in self._numbers()}
+        return ends(self.box, self._numbers())
 
     def features(self, query: Query) -> frozenset[int]:
         """Return the features by which one can leave the box."""
@@ -61,16 +54,9 @@ class Outside(Demand):
 
     def apply(self, problem: Program) -> None:
         """Demand that at least one feature leaves the box."""
-        x, box = problem.x, self.box
-        schema = box.schema
-        terms = []
-        for j in self._numbers():
-            terms.append(x.at_most(j, float(np.nextafter(box.lower[j], -np.inf))))
-            terms.append(1.0 - x.at_most(j, float(box.upper[j])))
-        levels = (j for j in sorted(self.among) if not isinstance(schema.features[j], Numeric) and not box.missing[j])
-        terms += [x.level_in(j, ~box.allowed[schema.slice(j)]) for j in levels]
+        _, levels = apart(self.box, self.among)
         # some feature lies outside the box
-        problem.mip.row(Affine.total(terms), lower=1.0)
+        problem.mip.row(leaving(problem.x, self.box, self._numbers(), levels), lower=1.0)
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows lie outside the box."""

@@ -10,7 +10,7 @@ from ifonly.arrays import FloatArray
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import plateau
 from ifonly.program.box import Box
-from ifonly.question.abilities import Refines
+from ifonly.question.abilities import Refines, Verifies
 from ifonly.question.costs import Costs
 from ifonly.question.criterion import Couples, Criterion, HasConsequences
 from ifonly.question.demand import Demand
@@ -92,15 +92,20 @@ class Statement:
         demands = tuple(new or old for new, old in zip(finer, self.demands, strict=True))
         return replace(self, form=self.form if form is None else form, demands=demands)
 
-    def without(self, u: FloatArray) -> Statement | None:
+    def refusing(self, u: FloatArray) -> Form | None:
+        """Return the form of a further model that refuses `u` by its own word; None if none does."""
+        forms = (d.refusing(self.query, u) for d in self.demands if isinstance(d, Verifies))
+        return next((form for form in forms if form is not None), None)
+
+    def without(self, u: FloatArray, form: Form | None = None) -> Statement | None:
         """Return the statement without the part around `u` on which the scores are the same; None if there is no such part.
 
         There is one if every number whose raw value matters lies on a grid: the cells around the others, and the values of
-        these. Where the model refuses `u`, it refuses all of that part.
+        these. Where the model refuses `u`, it refuses all of that part. The scores are the model's, or those of another form.
         """
-        schema, form = self.query.schema, self.form
+        schema, form = self.query.schema, self.form if form is None else form
         on_grid = all(schema.features[j].step is not None for j in form.raw())  # type: ignore[union-attr]
-        if not on_grid or not form.features():
+        if not on_grid:
             return None
         limits = Box.of(schema, self.query.factual)
         part = plateau(form, limits, u)

@@ -12,7 +12,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.checks import Check
-from ifonly.record.proof import read_proof, unpack
+from ifonly.record.proof import describe_proof, read_proof, unpack
 from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import DUST
 
@@ -39,6 +39,10 @@ def proof_checks(
     told = record.get("proof")
     if told is not None and sha256(data).hexdigest() != told["sha256"]:
         yield Check("proof", False, "The proof is another one than that of the record (SHA-256).")
+        return
+    counts = None if told is None else told.get("parts")
+    if counts is not None and list(counts) != describe_proof(data)["parts"]:
+        yield Check("proof", False, "The proof has another number of parts than the record says.")
         return
     answers = record["counterfactuals"]
     if len(trails) != len(answers):

@@ -187,7 +187,10 @@ class Question:
     def _ruled_out(self, statement: Statement, u: FloatArray) -> Statement | None:
         """Return the statement without a point that the model refuses, and without all that is the same to it."""
         stored = self.query.schema.stored(u)
-        return None if bool(self.goal.confirmed(stored[None, :])[0]) else statement.without(stored)
+        if not bool(self.goal.confirmed(stored[None, :])[0]):
+            return statement.without(stored)
+        other = statement.refusing(stored)
+        return None if other is None else statement.without(stored, other)
 
     def _limits(self) -> Limits:
         return Limits(self.deadline.left(), self.gap, seed=self.query.seed)

@@ -73,9 +73,12 @@ class ConflictFinder:
             if found.u is None or goal is None:
                 return found
             u = query.schema.stored(found.u)
+            form = None
             if bool(goal.confirmed(u[None, :])[0]):
-                return found
-            stricter = statement.without(u)
+                form = statement.refusing(u)
+                if form is None:
+                    return found
+            stricter = statement.without(u, form)
             noise = goal.rounding(statement.form, statement.box())
             if stricter is None and statement.margin < noise * _NEAR:
                 # Continuous scores at the very edge, which a solver may overstep: ask for a little more.

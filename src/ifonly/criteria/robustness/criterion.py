@@ -21,6 +21,7 @@ from ifonly.program.mip import Affine
 from ifonly.question.criterion import Criterion, Remarks
 from ifonly.question.demand import Demand
 from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
+from ifonly.question.margins import lead_in_steps
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.training import Training
@@ -131,7 +132,12 @@ class Robustness(Remarks, Criterion, Ranges):
             reach = on_grid(query.schema, radius * ranges, self.norm)
             if i == 0 and self.margin is None and not reach.any():
                 continue
-            room = _room(query, goal, reach) if reach.any() or not _ties_hold(goal) else 0.0
+            if not reach.any() and self.margin is None and not goal.read.form.raw():
+                room = lead_in_steps(
+                    goal, goal.read.form, goal.rounding(goal.read.form, Box.of(query.schema, query.factual))
+                )
+            else:
+                room = _room(query, goal, reach) if reach.any() or not _ties_hold(goal) else 0.0
             demand = KeepsLead(
                 self._text(goal, i, ball=bool(reach.any())),
                 goal,

@@ -16,6 +16,7 @@ from ifonly.errors import Relaxation
 from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
+from ifonly.program.leaving import apart, ends, leaving
 from ifonly.program.mip import Affine
 from ifonly.program.shifted import Shifted, moved, moved_cuts
 from ifonly.question.abilities import Loosens, Refines, Verifies, dropped
@@ -180,8 +181,8 @@ class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand, Wraps, Embeds):
             assert isinstance(feature, Numeric)
             parts[j] = [moved_cuts(feature, cuts, float(s[j])) for s in self.shifts]
         for box in self.nogo:
-            for j in self._bounded(query, box):
-                parts.setdefault(j, []).append(np.array([np.nextafter(box.lower[j], -np.inf), box.upper[j]]))
+            for j, edges in ends(box, self._bounded(query, box)).items():
+                parts.setdefault(j, []).append(edges)
         return {j: np.unique(np.concatenate(p)) for j, p in parts.items()}
 
     def _bounded(self, query: Query, box: Box) -> list[int]:
@@ -220,14 +221,8 @@ class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand, Wraps, Embeds):
 
     def _outside(self, problem: Program, box: Box) -> Affine:
         """Return the number of features that leave a box: below it, above it, or by their level."""
-        query, x = problem.query, problem.x
-        terms = []
-        for j in self._bounded(query, box):
-            terms.append(x.at_most(j, float(np.nextafter(box.lower[j], -np.inf))))
-            terms.append(1.0 - x.at_most(j, float(box.upper[j])))
-        levels = (j for j in sorted(self.features(query)) if not isinstance(query.schema.features[j], Numeric))
-        terms += [x.level_in(j, ~box.allowed[query.schema.slice(j)]) for j in levels if not box.missing[j]]
-        return Affine.total(terms)
+        _, levels = apart(box, self.features(problem.query))
+        return leaving(problem.x, box, self._bounded(problem.query, box), levels)
 
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterator[FloatArray]:
         """Yield the points that are known to be robust, pulled back as far as what is demanded so far allows.
@@ -311,6 +306,12 @@ class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand, Wraps, Embeds):
         if good.any() and self.goal is not query.goal:
             good[good] = self.goal.confirmed(U[good])
         return good
+
+    def refusing(self, query: Query, u: FloatArray) -> Form | None:
+        """Return the form of another model that does not give the outcome at `u` itself, though its scores may."""
+        if self.goal is query.goal or self.reach.any() or bool(self.goal.confirmed(u[None, :])[0]):
+            return None
+        return self.form
 
     def refined(self, u: FloatArray) -> KeepsLead | None:
         """Return the demand with a form that is exact at `u`, shifted or not."""

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ifonly.arrays import FloatArray
+from ifonly.models.abilities import schema_of
 from ifonly.models.form import Form
-from ifonly.models.forms.compose import combine, for_budget, score_bounds
+from ifonly.models.forms.compose import combine, for_budget, plateau, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.models.read import Read
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
+from ifonly.program.leaving import apart, ends, leaving
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import BEYOND_A_TIE, DUST, FEASIBILITY
@@ -40,11 +42,14 @@ class Votes:
         Which of the distances from ties is used; see `refined`.
     budget
         What all changes may cost in the program it is embedded in.
+    settled
+        Boxes on which the scores are constant and tied, each with the class that the classifier decides on there.
     """
 
     read: Read
     level: int = 0
     budget: Budget | None = None
+    settled: tuple[tuple[Box, int], ...] = ()
 
     @property
     def away(self) -> float:
@@ -65,8 +70,14 @@ class Votes:
         return (self.read.form,)
 
     def cuts(self) -> Mapping[int, FloatArray]:
-        """Return the thresholds of the classifier's form."""
-        return self.read.form.cuts()
+        """Return the thresholds of the classifier's form, and the ends of what is settled."""
+        if not self.settled:
+            return self.read.form.cuts()
+        parts = {j: [cuts] for j, cuts in self.read.form.cuts().items()}
+        for box, _ in self.settled:
+            for j, edges in ends(box, apart(box, self.features())[0]).items():
+                parts.setdefault(j, []).append(edges)
+        return {j: np.unique(np.concatenate(p)) for j, p in parts.items()}
 
     def raw(self) -> frozenset[int]:
         """Return the numeric features whose raw value enters."""
@@ -115,6 +126,11 @@ class Votes:
             mip.row(gap - votes[k] * (mine - a), lower=a)
             # s_k - s_m <= -other where m has the vote (else its upper bound b)
             mip.row(gap + votes[m] * (b + other), upper=b)
+        for box, k in self.settled:
+            numbers, levels = apart(box, self.features())
+            if bool((box.missing == x.box.missing)[list(self.features())].all()):
+                # k has the vote, or a feature leaves the box in which the scores are tied
+                mip.row(votes[k] + leaving(x, box, numbers, levels), lower=1.0)
         return votes
 
     def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
@@ -137,9 +153,18 @@ class Votes:
         gaps = self._gaps()(u[None, :])[0]
         size = max(float(np.abs(gaps).max()), 1.0)
         near = bool((np.abs(gaps) <= max(FEASIBILITY, 10.0 * self.away) * size).any())
-        # Scores that are constant around a point are told apart by ruling the point out, which loses no other.
+        # Scores that are constant around a point are settled there as the classifier does, which loses no other.
         level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
-        if form is None and level == self.level:
+        settled = () if self.raw() or not near else self._settled_at(u)
+        if form is None and level == self.level and not settled:
             return None
         read = self.read if form is None else replace(self.read, form=form)
-        return replace(self, read=read, level=level)
+        return replace(self, read=read, level=level, settled=(*self.settled, *settled))
+
+    def _settled_at(self, u: FloatArray) -> tuple[tuple[Box, int], ...]:
+        """Return the box around a tie on which the scores are constant, with the decision; nothing if it is known."""
+        schema = schema_of(self.read.form)
+        if schema is None or any(bool(box.contains(u[None, :])[0]) for box, _ in self.settled):
+            return ()
+        decided = int(self.read.decide(self.read.form(u[None, :]))[0])
+        return ((plateau(self.read.form, Box.of(schema, u), u), decided),)
