@@ -30,9 +30,6 @@ from ifonly.tolerances import OPTIMALITY
 
 __all__ = ["Answer", "NoMore", "Question", "Several"]
 
-_WIDENINGS = 6
-_WIDENING = 100.0
-_REPAIRS = 200  # forms made finer and points ruled out, before the margin is widened after all
 NEVER = Deadline.never()
 
 
@@ -128,7 +125,7 @@ class Question:
         statement = self._with_first_margin(statement)
         certified, bound, trail = statement, -np.inf, b""
         u: FloatArray | None = None
-        margins, repairs = iter(self._wider_margins(statement)), _REPAIRS
+        margins, repairs = iter(self._wider_margins(statement)), self.query.tuning.answering.repairs
         while True:
             limits = self._limits()
             found, statement = search(statement, limits, self.deadline)
@@ -183,7 +180,7 @@ class Question:
         return None if bool(self.goal.confirmed(stored[None, :])[0]) else statement.without(stored)
 
     def _limits(self) -> Limits:
-        return Limits(self.deadline.left(), self.gap, seed=self.query.seed)
+        return Limits(self.deadline.left(), self.gap, seed=self.query.seed, tuning=self.query.tuning)
 
     def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
         return Sought(find(statement, self.backend, limits, self.on_event, deadline, proof=self.proof), statement)
@@ -194,7 +191,8 @@ class Question:
 
     def _wider_margins(self, statement: Statement) -> list[float]:
         noise = self.goal.rounding(statement.form, statement.box())
-        return [noise * _WIDENING**k for k in range(1, _WIDENINGS + 1)]
+        tuning = self.query.tuning.answering
+        return [noise * tuning.widening**k for k in range(1, tuning.widenings + 1)]
 
     def _first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
         """Return the best point that the user's own model confirms, exactly as it will be returned."""

@@ -31,12 +31,9 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.search.affordable import affordable
 from ifonly.search.programs import solve_problem
 from ifonly.solvers.backend import Backend, Limits
+from ifonly.tolerances import SOLVER_ROUNDINGS
 
 __all__ = ["explain_infeasibility"]
-
-_HALVINGS = 6
-_NEAR = 1e8  # roundings of a score that the tolerances of a solver may be worth
-_SHARE = 0.5  # of the time left that one search may take
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class ConflictFinder:
                 return found
             stricter = statement.without(u)
             if stricter is None:  # continuous scores at the very edge: whoever goes a little further is confirmed
-                near = goal.rounding(statement.form, statement.box()) * _NEAR
+                near = goal.rounding(statement.form, statement.box()) * SOLVER_ROUNDINGS
                 return found if float(lead(goal, statement.form(u[None, :]))[0]) > -near else replace(found, u=None)
             self.refused.append(stricter.demands[-1])
             statement = stricter
@@ -85,7 +82,7 @@ class ConflictFinder:
 
     def _share(self) -> Deadline:
         """Return when one search must end: a hard one leaves time for those that come after it."""
-        return self.deadline.within(_SHARE * self.deadline.left())
+        return self.deadline.within(self.statement.query.tuning.blame.share * self.deadline.left())
 
     def _search(self, statement: Statement, limits: Limits, deadline: Deadline, loose: Demand | None = None) -> Sought:
         """Look for any point, or for the one that breaks a loose demand least."""
@@ -163,7 +160,7 @@ class ConflictFinder:
     def _smaller_ball(self, demand: KeepsLead, others: Sequence[Demand]) -> Relaxation:
         """Return the largest radius that is proven possible, to a few binary digits."""
         least, most = 0.0, 1.0
-        for _ in range(_HALVINGS):
+        for _ in range(self.statement.query.tuning.blame.halvings):
             if self.deadline.passed:
                 break
             share = 0.5 * (least + most)
