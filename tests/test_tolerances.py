@@ -199,10 +199,10 @@ SMALL = 1e-4
 ALLOWED = {
     ("models/readers/lightgbm.py", 1e-35): "LightGBM's own constant kZeroThreshold",
     ("models/readers/onnx.py", 1e-5): "the default of BatchNormalization's epsilon in the ONNX standard",
-    ("search/affordable.py", 1e-6): "seconds per entry",
-    ("search/affordable.py", 3e-6): "seconds per entry",
-    ("search/cells.py", 5e-6): "seconds per leaf",
-    ("search/cells.py", 1e-7): "share of a search that must be done by its first look",
+    ("runtime/tuning.py", 1e-6): "seconds per entry",
+    ("runtime/tuning.py", 3e-6): "seconds per entry",
+    ("runtime/tuning.py", 5e-6): "seconds per leaf",
+    ("runtime/tuning.py", 1e-7): "share of a search that must be done by its first look",
     ("studies/cases.py", 1e-8): "the gap that a study asks for",
 }
 

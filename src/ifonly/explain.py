@@ -40,6 +40,7 @@ from ifonly.result.origin import Origin
 from ifonly.result.values import Explanation
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.memo import cached_property
+from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.search.answering import Question
 from ifonly.solvers.registry import find_solver
 from ifonly.tolerances import OPTIMALITY
@@ -77,6 +78,8 @@ class Explainer:
         None: a model that cannot be read is refused. ``"auto"``: it is observed, whatever it is, a plain function included;
         a readable model is learned from its own answers, and what is found there is confirmed by it, but nothing is proven.
         A model that can be read is read all the same.
+    tuning
+        The numbers that searches go by: when an engine gives up, how time is shared out. Nothing proven depends on them.
 
     Examples
     --------
@@ -101,16 +104,17 @@ class Explainer:
         solver: str = "auto",
         random_state: int = 0,
         surrogate: str | None = None,
+        tuning: Tuning = DEFAULT,
     ) -> None:
         from ifonly.models.forms.complete import complete  # noqa: PLC0415 - composites are loaded with the readers
 
-        self.schema, self.model, self._frame, U = _opened(model, X, schema, surrogate)
+        self.schema, self.model, self._frame, U = _opened(model, X, schema, surrogate, tuning)
         self.surrogate = surrogate if isinstance(self.model, Observed) else None
         self._complete = complete(self.model.read.form)
         labels = None if y is None else np.asarray(y, dtype=object).reshape(-1)
         if labels is not None and len(labels) != len(U):
             raise CriterionError(f"y has {len(labels)} entries but X has {len(U)} rows. Pass matching data.")
-        self.training = Training(self.schema, U, self.model, labels)
+        self.training = Training(self.schema, U, self.model, labels, tuning=tuning)
         self.training.sample_scores  # noqa: B018 - computed here, so that the first question keeps its time limit as well
         if self.surrogate is not None:
             from ifonly.surrogate import warm  # noqa: PLC0415 - loaded when it is asked for
@@ -123,6 +127,11 @@ class Explainer:
     def __repr__(self) -> str:
         model = type(self.model.estimator).__name__
         return f"Explainer({model}, {len(self.schema)} features, {len(self.training.U)} rows, solver={self.backend.name!r})"
+
+    @property
+    def tuning(self) -> Tuning:
+        """The tuned numbers that its searches go by."""
+        return self.training.tuning
 
     # -- one row ------------------------------------------------------------------------------------------------
     def explain(
@@ -374,14 +383,14 @@ class Explainer:
 
 
 def _opened(
-    model: Any, X: Any, schema: Schema | None, surrogate: str | None
+    model: Any, X: Any, schema: Schema | None, surrogate: str | None, tuning: Tuning
 ) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
     check_surrogate(surrogate)
     if surrogate is None:
-        return open_model(model, X, schema)
+        return open_model(model, X, schema, tuning=tuning)
     from ifonly.surrogate import open_any  # noqa: PLC0415 - loaded when it is asked for
 
-    return open_any(model, X, schema)
+    return open_any(model, X, schema, tuning)
 
 
 def _check_options(n: int, time_limit: float, gap: float) -> None:

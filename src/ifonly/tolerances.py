@@ -16,6 +16,7 @@ from math import inf, isnan
 from typing import TypedDict
 
 __all__ = [
+    "ANOTHER_ANSWER",
     "BEYOND_A_TIE",
     "BEYOND_A_TIE_IN_BALL",
     "CHAINED_ROUNDING",
@@ -27,19 +28,27 @@ __all__ = [
     "INTEGRALITY",
     "IN_HULL",
     "LEAST_GAIN",
+    "LONG_SUM",
     "LP_EXACT",
     "LP_ROOM",
+    "MODEL_ROUNDINGS",
     "MULTIPLE",
     "NOISE",
     "NO_GAP",
     "ON_BREAKPOINT",
     "ON_GRID",
     "OPTIMALITY",
+    "PROGRAM_ROUNDINGS",
     "RIDGE",
     "ROUNDING",
+    "SAME_GRAPH",
     "SAME_POINT",
+    "SCORE_OPERATIONS",
+    "SHORT_SUM",
     "SMALLEST_ENTRY",
     "SMALLEST_THRESHOLD",
+    "SOLVER_ROUNDINGS",
+    "STORED_MOVE",
     "TINY",
     "allowed_gap",
     "closing_gap",
@@ -59,6 +68,12 @@ DUST = 1e-9  # share that is more than sums can lose and less than a solver sees
 TINY = 1e-300  # keeps a divisor from being 0: near the least normal float64
 FLOAT64_ROOM = 1e-14  # share of a number within which its neighbours in float64 lie, some 45 of them
 FLOAT32_ROOM = 1e-6  # share of a number within which its neighbours in float32 lie, some eight of them (2^-23 = 1.2e-7)
+SHORT_SUM = 8.0 * 2.0**-52  # share of its size by which a sum of few terms, or a balanced one of many, may be off
+LONG_SUM = 64.0 * 2.0**-52  # share of its size by which a product of two vectors may be off
+# Rounding errors that add up along one score, in our arithmetic and in the model's: a chain of scaling, products and sums.
+SCORE_OPERATIONS = 32.0
+PROGRAM_ROUNDINGS = 64.0  # of a score in double precision, in which programs are solved
+MODEL_ROUNDINGS = 4.0  # of the model's own precision: half of it is kept by an answer, a quarter by a proof
 SMALLEST_THRESHOLD = 1e-30  # the same around 0, where there is no share
 
 
@@ -68,6 +83,10 @@ class _Same(TypedDict):
 
 
 SAME_POINT = _Same(rtol=ROUNDING, atol=NOISE)  # of numpy.allclose, for two points or curves that are the same
+
+SAME_GRAPH = (
+    1e-3  # share by which scores of a graph may differ: float32 keeps seven digits, a misread one the first few not
+)
 
 # -- grids -----------------------------------------------------------------------------------------------------------
 ON_GRID = DUST  # share of a step within which a number lies on the grid: steps are decimal numbers, and so not exact
@@ -89,6 +108,12 @@ BEYOND_A_TIE = (0.0, 4.0 * LP_ROOM, 4.0 * FEASIBILITY, 40.0 * FEASIBILITY, 400.0
 # Of what the score can change by in a ball: by how much it must clear its threshold all over. A tie is not robust, and a
 # solver is off by a little less than this.
 BEYOND_A_TIE_IN_BALL = 10.0 * FEASIBILITY
+
+SOLVER_ROUNDINGS = 1e8  # roundings of a score that the tolerances of a solver may be worth
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+ANOTHER_ANSWER = 1e-4  # of the training range: what moves by less is not another answer
+STORED_MOVE = 0.999  # share of that move which storing it in the data's dtypes may leave
 
 # -- statistics ------------------------------------------------------------------------------------------------------
 RIDGE = (

@@ -30,7 +30,7 @@ from ifonly import (
     Sparsity,
     Target,
 )
-from ifonly.solvers import branch_and_price as pricing
+from ifonly.runtime.tuning import ColumnGeneration, Tuning
 from ifonly.testing import check_criterion
 from worlds import World, world_of
 
@@ -38,10 +38,8 @@ INSIDE = 1e-7
 NORMS = ("l1", "l2", "linf")
 
 
-@pytest.fixture
-def priced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Branch and price even where all rows could be written down."""
-    monkeypatch.setattr(pricing, "_WRITTEN_DOWN", 0)
+# Branch and price even where all rows could be written down.
+PRICED = Tuning(columns=ColumnGeneration(written_down=0))
 
 
 def outside(x: np.ndarray, P: np.ndarray, norm: str = "linf") -> float:
@@ -122,15 +120,15 @@ def test_optimum_is_that_of_enumeration(family: str, epsilon: float, norm: Any) 
         assert found[0].measures["hull_distance"] == pytest.approx(far, abs=1e-6)
 
 
-@pytest.mark.usefixtures("priced")
 @pytest.mark.parametrize(("epsilon", "norm"), [(0.0, "l1"), (0.15, "l1"), (0.08, "linf"), (0.1, "l2")])
 @pytest.mark.parametrize("family", ["forest", "network"])
 def test_branch_and_price_finds_the_same(family: str, epsilon: float, norm: Any) -> None:
     w = world(2, family)
     rows = w.X[w.y == "yes"].iloc[:12]
+    explainer = Explainer(w.model, w.X, w.y, criteria=[Proximity("l1")], tuning=PRICED)
     for row in w.factuals(2):
         best = cheapest(w, row, [scaled(rows, w.X)], epsilon, norm)
-        found = explain(w, row, Manifold(epsilon=epsilon, norm=norm, rows=rows))
+        found = explainer.explain(row, want="yes", criteria=[Manifold(epsilon=epsilon, norm=norm, rows=rows)])
         assert found.status == "optimal"
         assert found[0].certificate.objective == pytest.approx(best, abs=1e-6)
 
@@ -262,9 +260,9 @@ class Continuous:
 
 
 @cache
-def continuous(seed: int, n: int = 60) -> tuple[Continuous, Explainer]:
+def continuous(seed: int, n: int = 60, tuning: Tuning | None = None) -> tuple[Continuous, Explainer]:
     c = Continuous(seed, n)
-    return c, Explainer(c.model, c.X, c.y, criteria=[Proximity("l1")])
+    return c, Explainer(c.model, c.X, c.y, criteria=[Proximity("l1")], tuning=tuning or Tuning())
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
@@ -285,10 +283,9 @@ def test_optimum_is_that_of_one_program_with_all_rows(seed: int, epsilon: float,
         assert far <= epsilon + INSIDE
 
 
-@pytest.mark.usefixtures("priced")
 @pytest.mark.parametrize(("epsilon", "norm"), [(0.0, "l1"), (0.3, "l1"), (0.6, "linf")])
 def test_pricing_finds_that_optimum_too(epsilon: float, norm: Any) -> None:
-    c, explainer = continuous(5, n=400)
+    c, explainer = continuous(5, n=400, tuning=PRICED)
     rows = c.X[c.y == "yes"]
     for i in np.flatnonzero(c.model.predict(c.X) == "no")[:2]:
         row = c.X.iloc[[i]]

@@ -22,8 +22,8 @@ from ifonly.question.found import Ended, Found
 from ifonly.question.problem import build
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning import BoxSearch, IncumbentSearch, Tuning
 from ifonly.search import boxes as engine
-from ifonly.search import incumbents as heuristics
 from ifonly.search.engines import find
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
@@ -70,9 +70,9 @@ def confident(trees: int = 20) -> list[int]:
     return [int(i) for i in np.argsort(-forest(trees).predict_proba(X)[:, 0])]
 
 
-def statement(row: int, criteria: tuple[Any, ...] = L1, trees: int = 20) -> Statement:
+def statement(row: int, criteria: tuple[Any, ...] = L1, trees: int = 20, tuning: Tuning | None = None) -> Statement:
     X, _ = table()
-    explainer = Explainer(forest(trees), X, criteria=list(criteria), solver="highs")
+    explainer = Explainer(forest(trees), X, criteria=list(criteria), solver="highs", tuning=tuning or Tuning())
     asked = explainer.problem(X.iloc[[row]], want="yes").statement
     return replace(asked, margin=1e-5)  # a tie of the trees is not a yes, and a solver can tell it from one
 
@@ -220,12 +220,13 @@ def test_reduced_search_finds_the_optimum_of_the_whole_program(question: str) ->
 
 
 @pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> tuple[Statement, float]:
+def large() -> tuple[Statement, float]:
     """A question whose box counts as large: it takes exchanges of pairs, splits and several programs."""
-    monkeypatch.setattr(heuristics, "SMALL", 30)
-    monkeypatch.setattr(engine, "_TINY", 10)
-    monkeypatch.setattr(engine, "_LARGE", 60)
-    return statement(confident()[16]), _optimum()
+    return _large(BoxSearch(tiny=10, large=60)), _optimum()
+
+
+def _large(boxes: BoxSearch) -> Statement:
+    return statement(confident()[16], tuning=Tuning(boxes=boxes, incumbents=IncumbentSearch(small=30)))
 
 
 @cache
@@ -283,12 +284,9 @@ class Tiring:
         return HIGHS.solve(program, limits, on_incumbent)
 
 
-def test_more_time_is_never_worse_and_bounds_are_true(
-    large: tuple[Statement, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine, "_LARGE", 10**9)  # so that it is the programs that improve the answer
-    monkeypatch.setattr(engine, "_TINY", 10**9)  # and all of them go to the backend
-    asked, optimum = large
+def test_more_time_is_never_worse_and_bounds_are_true() -> None:
+    # So that it is the programs that improve the answer, and all of them go to the backend.
+    asked, optimum = _large(BoxSearch(tiny=10**9, large=10**9)), _optimum()
     enough = Tiring(10**6)
     assert find(asked, enough, Limits(seconds=120.0)).optimal
     assert len(enough.solved) >= 2
@@ -323,9 +321,8 @@ class Interrupted(Tiring):
         return replace(answer, status=ended, interrupted=True)
 
 
-def test_after_an_interruption_bounds_are_true(large: tuple[Statement, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_LARGE", 10**9)
-    asked, optimum = large
+def test_after_an_interruption_bounds_are_true() -> None:
+    asked, optimum = _large(BoxSearch(tiny=10, large=10**9)), _optimum()
     enough = Tiring(10**6)
     find(asked, enough, Limits(seconds=120.0))
     for left in range(len(enough.solved)):

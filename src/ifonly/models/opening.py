@@ -17,6 +17,7 @@ from ifonly.models.read import Model
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import read_estimator
 from ifonly.models.rows import Rows
+from ifonly.runtime.tuning import DEFAULT, Tuning
 
 __all__ = ["Observe", "complete_row", "open_model", "open_part"]
 
@@ -30,11 +31,12 @@ class Observe(Protocol):
 
 
 def open_model(
-    estimator: Any, X: Any, schema: Schema | None, observe: Observe | None = None
+    estimator: Any, X: Any, schema: Schema | None, observe: Observe | None = None, *, tuning: Tuning = DEFAULT
 ) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
     """Return the schema, the read model, the training frame and its canonical rows.
 
-    `observe` opens an estimator that cannot be read; without it, such a one is refused.
+    `observe` opens an estimator that cannot be read; without it, such a one is refused. `tuning` has the numbers that
+    readers go by.
     """
     _check_fitted(estimator)
     frame = as_frame(X, None if schema is None else schema.names)
@@ -48,7 +50,7 @@ def open_model(
     frame = align(frame, schema.names)
     U = schema.encode(frame, missing=True)
     try:
-        model = open_part(estimator, schema, schema.names, complete_row(schema, U))
+        model = open_part(estimator, schema, schema.names, complete_row(schema, U), tuning=tuning)
     except UnsupportedModel:
         if observe is None:
             raise
@@ -69,7 +71,15 @@ def complete_row(schema: Schema, U: FloatArray) -> FloatArray:
     return np.asarray(base)
 
 
-def open_part(estimator: Any, schema: Schema, names: Sequence[str], base: FloatArray, where: str = "") -> Model:
+def open_part(
+    estimator: Any,
+    schema: Schema,
+    names: Sequence[str],
+    base: FloatArray,
+    where: str = "",
+    *,
+    tuning: Tuning = DEFAULT,
+) -> Model:
     """Return the model of an estimator that receives these columns only, as a function of all features.
 
     `base` is a canonical row with no missing value; `where` is a prefix for error messages.
@@ -79,8 +89,8 @@ def open_part(estimator: Any, schema: Schema, names: Sequence[str], base: FloatA
     # The same schema when it is the whole: a row that is put to the model need not be decoded again to be returned.
     own = schema if parts == list(range(len(schema))) else Schema(tuple(schema.features[j] for j in parts))
     entries = np.concatenate([np.arange(schema.width)[schema.slice(j)] for j in parts])
-    prepare = Rows(own, entries, named=_takes_names(estimator))
-    source = Source.raw(schema, prepare, base)
+    prepare = Rows(own, entries, named=_takes_names(estimator), most=tuning.reading.remembered)
+    source = Source.raw(schema, prepare, base, tuning.reading)
     source = replace(source, columns=tuple(source.columns[j] for j in parts), where=where)
     return Model(read_estimator(estimator, source), estimator, prepare)
 

@@ -10,10 +10,9 @@ import pandas as pd
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
 from ifonly.runtime.memo import Memo
+from ifonly.runtime.tuning import DEFAULT
 
 __all__ = ["Rows"]
-
-_LAST = 8  # rows that are remembered, more than threads ask about at a time
 
 
 class Rows:
@@ -23,9 +22,11 @@ class Rows:
     the features that the estimator receives, `entries` their places in the canonical vector of all features.
     """
 
-    def __init__(self, schema: Schema, entries: IntArray, *, named: bool) -> None:
+    def __init__(
+        self, schema: Schema, entries: IntArray, *, named: bool, most: int = DEFAULT.reading.remembered
+    ) -> None:
         self.schema, self.entries, self.named = schema, entries, named
-        self._memo = Memo(_LAST)
+        self._memo = Memo(most)
 
     def __call__(self, U: FloatArray) -> Any:
         """Return the table that the estimator receives for canonical rows of all features."""

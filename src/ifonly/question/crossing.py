@@ -15,8 +15,6 @@ from ifonly.runtime.deadline import Deadline
 
 __all__ = ["crossings"]
 
-_HALVINGS = 12
-
 
 def crossings(
     goal: Wanted, statement: Statement, box: Box, starts: Iterable[FloatArray], deadline: Deadline
@@ -27,10 +25,11 @@ def crossings(
     step that misses the goal and the first that meets it, the interval is then halved.
     """
     features = [j for j in sorted(statement.form.features()) if not box.is_fixed(j)]
+    halvings = statement.query.tuning.asking.halvings
     for start in starts:
         if deadline.passed:
             return
-        moves = [(j, u) for j in features for u in _moves(box, start, j)]
+        moves = [(j, u) for j in features for u in _moves(box, start, j, halvings)]
         rows = box.schema.stored(np.array([u for _, u in moves]).reshape(-1, box.schema.width))
         met = np.flatnonzero(goal.holds(statement.query, rows)) if len(rows) else np.empty(0, dtype=np.int64)
         if met.size:
@@ -38,7 +37,7 @@ def crossings(
             yield _closer(goal, statement, start, rows[k], moves[k][0], deadline)
 
 
-def _moves(box: Box, start: FloatArray, j: int) -> Iterator[FloatArray]:
+def _moves(box: Box, start: FloatArray, j: int, halvings: int) -> Iterator[FloatArray]:
     """Yield the point with other values of one feature."""
     part, feature = box.schema.slice(j), box.schema.features[j]
     if not isinstance(feature, Numeric):
@@ -47,7 +46,7 @@ def _moves(box: Box, start: FloatArray, j: int) -> Iterator[FloatArray]:
         return
     at = float(start[part][0])
     for end in (float(box.lower[j]), float(box.upper[j])):
-        for k in range(_HALVINGS):
+        for k in range(halvings):
             value = feature.snap(at + (end - at) * 0.5**k)
             if value != at and box.lower[j] <= value <= box.upper[j]:
                 yield _with(start, part, np.array([value]))
@@ -68,7 +67,7 @@ def _closer(
     if not isinstance(feature, Numeric):
         return found
     miss, best = float(start[part][0]), float(found[part][0])
-    for _ in range(_HALVINGS):
+    for _ in range(statement.query.tuning.asking.halvings):
         if deadline.passed:
             break
         trial = schema.stored(_with(found, part, np.array([0.5 * (miss + best)])))

@@ -16,9 +16,6 @@ from ifonly.runtime.deadline import Deadline
 
 __all__ = ["feasible"]
 
-_QUICK = 0.002  # seconds for some rows after which many more are taken at once
-_SLOW = 0.01  # and after which fewer are
-
 
 def feasible(
     demands: Sequence[Demand], query: Query, box: Box, U: FloatArray, deadline: Deadline, *, only_first: bool = False
@@ -28,7 +25,7 @@ def feasible(
     Rows are looked at in their order until the deadline, or until one is found if only the first is asked for. A row
     costs next to nothing where demands are forms, and a linear program where one of them is a hull.
     """
-    good = box.contains(U)
+    good, tuning = box.contains(U), query.tuning.asking
     inside = np.flatnonzero(good)
     size = 1 if only_first or np.isfinite(deadline.at) else max(len(inside), 1)
     while inside.size:
@@ -42,7 +39,7 @@ def feasible(
             good[inside] = False
             break
         spent = time.perf_counter() - began
-        size = 8 * size if spent < _QUICK else size if spent < _SLOW else max(size // 2, 1)
+        size = 8 * size if spent < tuning.quick else size if spent < tuning.slow else max(size // 2, 1)
     return good
 
 

@@ -28,11 +28,9 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.runtime.deadline import Deadline
+from ifonly.tolerances import SCORE_OPERATIONS
 
 __all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "interval_text"]
-
-# Rounding errors that add up along one score, in our arithmetic and in the model's: a chain of scaling, products and sums.
-_OPERATIONS = 32.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +99,7 @@ class Goal(Proposes, Demand):
     def rounding(self, form: Form, box: Box) -> float:
         """Return how far the gaps may be off by rounding alone, in the arithmetic of the model, anywhere in a box."""
         threshold = self.model.rounding * self._threshold_size()
-        return _OPERATIONS * (2.0 * self.model.scatter(form, box) + threshold)
+        return SCORE_OPERATIONS * (2.0 * self.model.scatter(form, box) + threshold)
 
     @abstractmethod
     def _threshold_size(self) -> float:

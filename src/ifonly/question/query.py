@@ -12,6 +12,7 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Schema
 from ifonly.models.read import Model
 from ifonly.question.training import Training
+from ifonly.runtime.tuning import Tuning
 
 __all__ = ["Query", "Wanted"]
 
@@ -47,6 +48,11 @@ class Query:
     seed: int = 0
     goal: Wanted | None = None
     exempt: frozenset[int] = frozenset()
+
+    @property
+    def tuning(self) -> Tuning:
+        """The tuned numbers of the Explainer."""
+        return self.training.tuning
 
     def value(self, j: int) -> Any:
         """Return the factual's raw value of feature `j`."""

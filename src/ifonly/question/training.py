@@ -13,11 +13,10 @@ from ifonly.data.schema import Schema
 from ifonly.models.read import Model
 from ifonly.models.rows import Rows
 from ifonly.runtime.memo import Lean, Memo, cached_property
+from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.tolerances import RIDGE
 
 __all__ = ["Training"]
-
-_SAMPLE = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +33,8 @@ class Training(Lean):
         The model, for its own predictions on these rows.
     memo
         What criteria have computed for earlier questions; shared by threads, left out of pickles.
+    tuning
+        The tuned numbers of all questions about this model.
     """
 
     schema: Schema
@@ -41,6 +42,7 @@ class Training(Lean):
     model: Model
     labels: npt.NDArray[np.object_] | None = None
     memo: Memo = field(default_factory=Memo, repr=False)
+    tuning: Tuning = field(default=DEFAULT, repr=False)
 
     @cached_property
     def numeric(self) -> tuple[int, ...]:
@@ -94,7 +96,7 @@ class Training(Lean):
     @cached_property
     def sample(self) -> FloatArray:
         """At most a few thousand training rows, drawn evenly, for heuristics."""
-        return self.U[:: max(1, len(self.U) // _SAMPLE)]
+        return self.U[:: max(1, len(self.U) // self.tuning.asking.sample)]
 
     @cached_property
     def sample_scores(self) -> FloatArray:

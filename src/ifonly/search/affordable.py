@@ -19,15 +19,9 @@ from ifonly.program.box import Box
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Embeds
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning import ProgramSize
 
 __all__ = ["affordable", "expected_entries"]
-
-_SHARE = 0.3  # of the sum of squares
-_PER_LEAF = 7.0
-_MOST_ENTRIES = 5_000_000  # some 650 MB
-_PER_ENTRY = 1e-6  # seconds until the solver looks at the clock, with room for a slower machine
-_START = 0.05  # and what it takes however few there are, once there are some ten thousands
-_PER_ENTRY_OF_FEW = 3e-6
 
 
 def expected_entries(statement: Statement, box: Box) -> float:
@@ -35,15 +29,16 @@ def expected_entries(statement: Statement, box: Box) -> float:
 
     A demand to stay robust embeds its model once more for every shift that was found so far.
     """
-    total = _entries(statement.form, box)
+    tuning = statement.query.tuning.size
+    total = _entries(statement.form, box, tuning)
     for demand in statement.demands:
         copies = demand.embedded(statement.query) if isinstance(demand, Embeds) else []
-        known = {id(form): _entries(form, box) for form in copies}
+        known = {id(form): _entries(form, box, tuning) for form in copies}
         total += sum(known[id(form)] for form in copies)
     return total
 
 
-def _entries(form: Form, box: Box) -> float:
+def _entries(form: Form, box: Box, tuning: ProgramSize) -> float:
     """Return about how many entries a form has: by how many leaves of each undecided tree are open."""
     total = 0.0
     for trees in _forests(form):
@@ -51,7 +46,7 @@ def _entries(form: Form, box: Box) -> float:
             leaves = trees.leaves
             count = np.add.reduceat(leaves.alive(box).astype(np.int64), leaves.first)
             count = count[count > 1]
-            total += _SHARE * float((count**2).sum()) + _PER_LEAF * float(count.sum())
+            total += tuning.share * float((count**2).sum()) + tuning.per_leaf * float(count.sum())
     return total
 
 
@@ -66,6 +61,6 @@ def _forests(form: Form) -> Iterator[Ensemble]:
 
 def affordable(statement: Statement, box: Box, deadline: Deadline) -> bool:
     """Whether the program of a box may be built: it fits into memory, and the solver can start before the deadline."""
-    entries, left = expected_entries(statement, box), deadline.left()
-    seconds = min(_PER_ENTRY_OF_FEW * entries, _START + _PER_ENTRY * entries)
-    return entries <= _MOST_ENTRIES and left > 0.0 and seconds <= left
+    tuning, entries, left = statement.query.tuning.size, expected_entries(statement, box), deadline.left()
+    seconds = min(tuning.per_entry_of_few * entries, tuning.start + tuning.per_entry * entries)
+    return entries <= tuning.most_entries and left > 0.0 and seconds <= left

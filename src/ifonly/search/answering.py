@@ -28,14 +28,10 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.search.blame import explain_infeasibility
 from ifonly.search.engines import find
 from ifonly.solvers.backend import Backend, Limits
-from ifonly.tolerances import OPTIMALITY
+from ifonly.tolerances import OPTIMALITY, SOLVER_ROUNDINGS
 
 __all__ = ["Answer", "NoMore", "Question", "Several"]
 
-_WIDENINGS = 6
-_WIDENING = 100.0
-_HARDLY = 1e8  # roundings that a solver's tolerance may be worth: up to there, "none" with a margin is worth saying
-_REPAIRS = 200  # forms made finer and points ruled out, before the margin is widened after all
 NEVER = Deadline.never()
 
 
@@ -131,8 +127,9 @@ class Question:
         statement = self._with_first_margin(statement)
         certified, bound, trail = statement, -np.inf, b""
         u: FloatArray | None = None
-        noise = self.goal.rounding(statement.form, statement.box())
-        margins, repairs = iter([noise * _WIDENING**k for k in range(1, _WIDENINGS + 1)]), _REPAIRS
+        noise, tuning = self.goal.rounding(statement.form, statement.box()), self.query.tuning.answering
+        margins = iter([noise * tuning.widening**k for k in range(1, tuning.widenings + 1)])
+        repairs = tuning.repairs
         while True:
             limits = self._limits()
             found, statement = search(statement, limits, self.deadline)
@@ -141,7 +138,7 @@ class Question:
             if found.infeasible:
                 if not first and whole:
                     raise NoMore
-                if not whole and u is not None and (not first or statement.margin > noise * _HARDLY):
+                if not whole and u is not None and (not first or statement.margin > noise * SOLVER_ROUNDINGS):
                     break
                 beyond = 0.0 if whole else max(statement.margin, distance_from_ties(statement.form))
                 raise explain_infeasibility(statement, self.backend, limits, self.deadline, margin=beyond)
@@ -193,7 +190,7 @@ class Question:
         return None if other is None else statement.without(stored, other)
 
     def _limits(self) -> Limits:
-        return Limits(self.deadline.left(), self.gap, seed=self.query.seed)
+        return Limits(self.deadline.left(), self.gap, seed=self.query.seed, tuning=self.query.tuning)
 
     def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
         return Sought(find(statement, self.backend, limits, self.on_event, deadline, proof=self.proof), statement)

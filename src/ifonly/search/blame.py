@@ -31,13 +31,9 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.search.affordable import affordable
 from ifonly.search.programs import solve_problem
 from ifonly.solvers.backend import Backend, Limits
+from ifonly.tolerances import SOLVER_ROUNDINGS
 
 __all__ = ["explain_infeasibility"]
-
-_HALVINGS = 6
-_NEAR = 1e8  # roundings of a score that the tolerances of a solver may be worth
-_WIDER = 1e4  # times the margin, where the model refuses a point at the edge
-_SHARE = 0.5  # of the time left that one search may take
 
 
 @dataclass(frozen=True)
@@ -80,12 +76,13 @@ class ConflictFinder:
                     return found
             stricter = statement.without(u, form)
             noise = goal.rounding(statement.form, statement.box())
-            if stricter is None and statement.margin < noise * _NEAR:
+            if stricter is None and statement.margin < noise * SOLVER_ROUNDINGS:
                 # Continuous scores at the very edge, which a solver may overstep: ask for a little more.
-                statement = replace(statement, margin=max(statement.margin, noise) * _WIDER)
+                widening = self.statement.query.tuning.answering.widening
+                statement = replace(statement, margin=max(statement.margin, noise) * widening)
                 continue
             if stricter is None:  # whoever goes a little further is confirmed
-                near = float(lead(goal, statement.form(u[None, :]))[0]) > -noise * _NEAR
+                near = float(lead(goal, statement.form(u[None, :]))[0]) > -noise * SOLVER_ROUNDINGS
                 return found if near else replace(found, u=None)
             self.refused.append(stricter.demands[-1])
             statement = stricter
@@ -94,7 +91,7 @@ class ConflictFinder:
 
     def _share(self) -> Deadline:
         """Return when one search must end: a hard one leaves time for those that come after it."""
-        return self.deadline.within(_SHARE * self.deadline.left())
+        return self.deadline.within(self.statement.query.tuning.blame.share * self.deadline.left())
 
     def _search(self, statement: Statement, limits: Limits, deadline: Deadline, loose: Demand | None = None) -> Sought:
         """Look for any point, or for the one that breaks a loose demand least."""
@@ -172,7 +169,7 @@ class ConflictFinder:
     def _smaller_ball(self, demand: KeepsLead, others: Sequence[Demand]) -> Relaxation:
         """Return the largest radius that is proven possible, to a few binary digits."""
         least, most = 0.0, 1.0
-        for _ in range(_HALVINGS):
+        for _ in range(self.statement.query.tuning.blame.halvings):
             if self.deadline.passed:
                 break
             share = 0.5 * (least + most)

@@ -16,7 +16,6 @@ from ifonly.question.found import Ended, Found
 from ifonly.question.guidance import Squeezes
 from ifonly.question.problem import Problem, build
 from ifonly.question.statement import Statement
-from ifonly.search import incumbents as heuristics
 from ifonly.search.affordable import affordable
 from ifonly.search.cells import Splitting
 from ifonly.search.engine import separable
@@ -27,26 +26,6 @@ from ifonly.solvers.backend import Limits
 from ifonly.solvers.tangents import relaxation
 
 __all__ = ["Boxes"]
-
-_TINY = 80  # columns of a program that the solver closes as fast as it would without integers
-
-
-_LARGE = 800  # open leaves that make a better incumbent worth its time
-
-
-_SHALLOW = 0.5  # share of the budget at which a network is tried first: its units are decided more often there
-
-
-_DEEP = 0.2  # share of what is open between bound and answer at which a hull is tried first
-
-
-_DEEPER = 1.5  # by which that share grows when nothing is found
-
-
-_SHIFTS = (0.0, 0.3, -0.3)  # of what is rounded at one half
-
-
-_DEAR = 0.34  # share of what is left that makes a feature worth a split
 
 
 class _Node(Enum):
@@ -89,7 +68,7 @@ class _Search:
 
     def __init__(self, statement: Statement, box: Box, progress: Progress) -> None:
         self.statement, self.box, self.progress = statement, box, progress
-        self.deadline = progress.deadline
+        self.deadline, self.tuning = progress.deadline, statement.query.tuning.boxes
         self.incumbents = Incumbents.of(statement, box, progress)
         self.reducer = self.incumbents.reducer
         self.stack: list[tuple[Box, float]] = []
@@ -114,7 +93,7 @@ class _Search:
     def _explore(self) -> None:
         progress = self.progress
         self.incumbents.open()
-        if self.reducer.size(self.box, self.budget) > _LARGE:
+        if self.reducer.size(self.box, self.budget) > self.tuning.large:
             self.incumbents.thorough()
         progress.tell_best()
         self.stack = [(self.box, -np.inf)]
@@ -134,7 +113,7 @@ class _Search:
             least = max((d.lower_bound(self.statement, box, self.deadline) for d in known), default=-np.inf)
             if np.isfinite(least) and np.isfinite(self.budget):
                 self._deepen(box, max(bound, least))
-            elif size <= heuristics.SMALL or not np.isfinite(self.budget):
+            elif size <= self.statement.query.tuning.incumbents.small or not np.isfinite(self.budget):
                 self._solve(box, bound)
             else:
                 self.stack += self._parts(box, bound)
@@ -161,7 +140,7 @@ class _Search:
         """Return the box in two or three parts, or None when the solver should take it as it is."""
         slack = self.budget - float(self.reducer.forced(box).sum())
         price, j = max(self._cheapest_changes(box), default=(0.0, -1))
-        return self.reducer.split(box, j) if price > _DEAR * slack else None
+        return self.reducer.split(box, j) if price > self.tuning.dear * slack else None
 
     def _cheapest_changes(self, box: Box) -> list[tuple[float, int]]:
         changes = [(self.reducer.cheapest_change(box, j), j) for j in self.reducer.form.features()]
@@ -170,7 +149,7 @@ class _Search:
     # -- solving ------------------------------------------------------------------------------------------------
     def _solve(self, box: Box, bound: float) -> None:
         if np.isfinite(self.budget) and has_units(self.statement.form):
-            lower = self.budget * _SHALLOW
+            lower = self.budget * self.tuning.shallow
             if self._solve_within(self.reducer.within(box, lower), lower, bound) is _Node.SOLVED:
                 return
             if self.progress.interrupted:
@@ -181,7 +160,7 @@ class _Search:
 
     def _deepen(self, box: Box, least: float) -> None:
         """Look for cheap answers first: an answer within a small budget is the best; none proves a higher bound."""
-        share = _DEEP
+        share = self.tuning.deep
         while not self.progress.interrupted and least < self.budget:
             budget = min(self.budget, least + share * (self.budget - least))
             part = self.reducer.within(box, budget)
@@ -191,7 +170,7 @@ class _Search:
             hopeless = part.empty() is not None or self.reducer.open_leaves(part) is None
             said = _Node.EMPTY if hopeless else self._solve_within(part, budget, least)
             if said is _Node.EMPTY:
-                least, share = budget, min(1.0, _DEEPER * share)
+                least, share = budget, min(1.0, self.tuning.deeper * share)
             elif said is not _Node.IMPROVED:
                 return
 
@@ -232,7 +211,7 @@ class _Search:
         if not np.isfinite(budget) or problem.blocks:
             return _Relaxed()
         program = problem.arrays()
-        if program.squares or program.convex or not program.integer.any() or program.n_columns < _TINY:
+        if program.squares or program.convex or not program.integer.any() or program.n_columns < self.tuning.tiny:
             return _Relaxed()
         answer = relaxation(program, self._limits(budget))
         return _Relaxed(answer.bound, answer.values)
@@ -240,7 +219,7 @@ class _Search:
     def _rounded(self, problem: Problem, values: FloatArray) -> bool:
         """Round a solution without integers in a few ways, shrink what reaches the goal, and say if that helped."""
         before = self.progress.value
-        for shift in _SHIFTS:
+        for shift in (0.0, self.tuning.shift, -self.tuning.shift):
             self.incumbents.shrink(problem.point(values + shift))
         return self.progress.value < before
 

@@ -37,10 +37,6 @@ from ifonly.tolerances import ROUNDING as _TIE
 __all__ = ["Cells", "Splitting"]
 
 BoolArray = npt.NDArray[np.bool_]
-_FIRST_LOOK = 500  # parts after which progress is judged for the first time, then whenever they have doubled
-_LEAST_DONE = 1e-7  # the share that must be closed by then, ten times as much at each further look
-_MOST_PARTS = 400_000
-_SECONDS_PER_LEAF = 5e-6  # that the tables of a search take, which are made in one go
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,8 @@ class Splitting:
         """Search a box and say how that ended; closed: nothing better than the incumbent is left in it, for certain."""
         brackets = self.reducer.brackets
         assert brackets is not None
-        if deadline.left() < _SECONDS_PER_LEAF * len(brackets.leaves.node):
+        tuning = self.reducer.statement.query.tuning.cells
+        if deadline.left() < tuning.seconds_per_leaf * len(brackets.leaves.node):
             return Ended.LIMIT
         box = self.reducer.within(box, self.progress.budget)
         if box.empty() is not None:
@@ -144,7 +141,7 @@ class Splitting:
         self._tabulate(box, brackets)
         whole = self.grid.whole()
         stack = [_Node(whole, 1.0, whole, self._inhabited())]
-        done, look, least = 0.0, _FIRST_LOOK, _LEAST_DONE
+        done, look, least = 0.0, tuning.first_look, tuning.least_done
         while stack:
             node = stack.pop()
             self.parts += 1
@@ -155,7 +152,7 @@ class Splitting:
             if not children:
                 done += node.share
             if self.parts >= look and not self.patient:
-                if done < least or self.parts >= _MOST_PARTS:
+                if done < least or self.parts >= tuning.most_parts:
                     return Ended.GAVE_UP
                 look, least = 2 * look, 10.0 * least
             if deadline.passed:

@@ -24,12 +24,7 @@ from ifonly.search.reduce import Menu, Reducer
 from ifonly.tolerances import DUST as _DUST
 from ifonly.tolerances import ROUNDING as _TIE
 
-__all__ = ["SMALL", "Incumbents"]
-
-SMALL = 400  # open leaves that the solver closes in a few milliseconds
-
-_MOST_PAIRS = 10_000_000  # pairs of values of two features that are worth looking at for one box
-_PAIRS_AT_ONCE = 1_000_000  # of them in one table: some 50 MB
+__all__ = ["Incumbents"]
 
 
 class Incumbents:
@@ -43,7 +38,8 @@ class Incumbents:
         self.schema = reducer.schema
         self.box = box
         self.start = self._start()
-        self.pairs_left = _MOST_PAIRS
+        self.tuning = self.query.tuning.incumbents
+        self.pairs_left = self.tuning.most_pairs
         self._opened = False
 
     @classmethod
@@ -64,7 +60,7 @@ class Incumbents:
         self._opened = True
         self.quick()
         budget = self.progress.budget
-        if self.reducer.brackets is None or budget == np.inf or self.reducer.size(self.box, budget) > SMALL:
+        if self.reducer.brackets is None or budget == np.inf or self.reducer.size(self.box, budget) > self.tuning.small:
             self.rows()
 
     def quick(self) -> Known | None:
@@ -314,7 +310,7 @@ class Incumbents:
             return None
         self.pairs_left -= first.size * second.size
         best: tuple[float, int, int] | None = None
-        size = max(1, _PAIRS_AT_ONCE // second.size)
+        size = max(1, self.tuning.pairs_at_once // second.size)
         for some in (first[k : k + size] for k in range(0, first.size, size)):
             if self.deadline.passed:
                 break

@@ -24,14 +24,12 @@ from typing import NamedTuple
 
 from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
-from ifonly.tolerances import OPTIMALITY, closing_gap
+from ifonly.runtime.tuning import DEFAULT, KnapsackSearch
+from ifonly.tolerances import OPTIMALITY, SHORT_SUM, closing_gap
 from ifonly.tolerances import ROUNDING as _DUST
 
 __all__ = ["Answer", "Fork", "Jump", "Slide", "cheapest_moves"]
 
-_MOST_NODES = 4000
-_MOST_LINES = 60
-_ROUNDING = 8.0 * 2.0**-52
 NEVER = Deadline.never()
 
 
@@ -144,6 +142,7 @@ def cheapest_moves(
     gap: float = OPTIMALITY,
     cutoff: float = inf,
     deadline: Deadline = NEVER,
+    tuning: KnapsackSearch = DEFAULT.knapsack,
 ) -> Answer:
     """Return the cheapest moves below the cut-off that gain enough, as far as they are known when the search ends.
 
@@ -161,8 +160,10 @@ def cheapest_moves(
         Answers that cost more are of no interest.
     deadline
         When to give up.
+    tuning
+        How many nodes and lines there may be.
     """
-    return _Search(features, need, len(features) if most is None else most, gap, cutoff, deadline).run()
+    return _Search(features, need, len(features) if most is None else most, gap, cutoff, deadline, tuning).run()
 
 
 def _largest_gain(feature: Sequence[Jump] | Slide) -> float:
@@ -182,12 +183,13 @@ class _Search:
         gap: float,
         cutoff: float,
         deadline: Deadline,
+        tuning: KnapsackSearch,
     ) -> None:
         self.features, self.need, self.most = features, need, most
-        self.gap, self.deadline = gap, deadline
+        self.gap, self.deadline, self.tuning = gap, deadline, tuning
         self.value = cutoff
         # Sums of gains are off by a few units in the last place of what they are made of, and by no more.
-        self.dust = _ROUNDING * (abs(need) + sum(_largest_gain(feature) for feature in features))
+        self.dust = SHORT_SUM * (abs(need) + sum(_largest_gain(feature) for feature in features))
         self.best: dict[int, float] | None = None
         self.found: list[dict[int, float]] = []
         self.tree: dict[int, Fork | float | None] = {}
@@ -203,8 +205,8 @@ class _Search:
         heap = [(-inf, 0, _Node(choices, tuple(self._entry(j, choice) for j, choice in enumerate(choices))))]
         settled, nodes = inf, 0
         while heap and heap[0][0] < self.budget:
-            if nodes >= _MOST_NODES or self.deadline.passed:
-                ended = Ended.GAVE_UP if nodes >= _MOST_NODES else Ended.LIMIT
+            if nodes >= self.tuning.most_nodes or self.deadline.passed:
+                ended = Ended.GAVE_UP if nodes >= self.tuning.most_nodes else Ended.LIMIT
                 return self._answer(ended, min(heap[0][0], settled, self.value))
             _, name, node = heapq.heappop(heap)
             nodes += 1
@@ -269,7 +271,7 @@ class _Search:
             self._offer(left)
             return left.cost, None, 0.0
         top, price = left.cost, 0.0
-        for _ in range(_MOST_LINES):
+        for _ in range(self.tuning.most_lines):
             if right.gain <= left.gain:
                 break
             slope = (right.cost - left.cost) / (right.gain - left.gain)

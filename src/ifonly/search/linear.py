@@ -59,6 +59,7 @@ class Knapsack:
             gap=limits.gap,
             cutoff=limits.cutoff,
             deadline=progress.deadline,
+            tuning=statement.query.tuning.knapsack,
         )
         if progress.ledger is not None and found.ended is Ended.CLOSED:
             row.note(progress.ledger, found.tree)

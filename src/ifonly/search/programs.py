@@ -18,7 +18,7 @@ __all__ = ["solve_problem"]
 
 def solve_problem(problem: Problem, backend: Backend, limits: Limits, on_event: OnEvent | None = None) -> Found:
     """Solve a built problem and read the point off the solution."""
-    program, backend = with_blocks(problem.mip.arrays(), problem.blocks, backend)
+    program, backend = with_blocks(problem.mip.arrays(), problem.blocks, backend, limits.tuning.columns)
     if on_event is not None:
         on_event(Built(program.n_columns, program.n_rows))
 

@@ -25,8 +25,6 @@ from ifonly.search.reduce import Reducer
 
 __all__ = ["Asked", "answers"]
 
-_BOXES = 12
-_ROWS_PER_ANSWER = 4
 _INTERRUPTED = "interrupted"
 _OUT_OF_TIME = "out of time"
 _NONE_FOUND = "no other was found"
@@ -116,7 +114,7 @@ def _worth_a_try(
     query, whole = statement.query, statement.box()
     reducer = Reducer(statement)
     sets = [map(int, np.flatnonzero(query.counted(u[None, :])[0])) for u in earlier]
-    for stay in islice(product(*sets), _BOXES):
+    for stay in islice(product(*sets), query.tuning.answering.boxes):
         if deadline.passed:
             return
         box = _staying(query, whole, stay)
@@ -191,7 +189,7 @@ def _met_on_the_way(asked: Asked, first: Answer, n: int) -> Several:
     statement = first.statement
     start = _Collecting(Reducer(statement), statement.box(), asked.deadline)
     start.quick()
-    start.rows(_ROWS_PER_ANSWER * n)
+    start.rows(statement.query.tuning.answering.rows_per_answer * n)
     met = np.array([first.u, *first.found.pool, *start.met])
     found = [first]
     for u in met[np.argsort(statement.objective(met), kind="stable")]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cache
 from typing import Protocol
@@ -14,6 +14,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import MipArrays
+from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.tolerances import OPTIMALITY
 
 __all__ = ["Backend", "Capability", "Limits", "Solution", "Status", "installed"]
@@ -59,6 +60,8 @@ class Limits:
         Random seed of the solver.
     second_setting
         Whether to take another way than usual (no presolve, another seed), to confirm a verdict of the first.
+    tuning
+        The tuned numbers.
     """
 
     seconds: float = 30.0
@@ -66,6 +69,7 @@ class Limits:
     cutoff: float = np.inf
     seed: int = 0
     second_setting: bool = False
+    tuning: Tuning = field(default=DEFAULT, repr=False)
 
     def within(self, seconds: float) -> Limits:
         """Return the same limits with (at most) this many seconds."""

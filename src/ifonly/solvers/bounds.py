@@ -14,10 +14,9 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import MipArrays
+from ifonly.tolerances import SHORT_SUM
 
 __all__ = ["safe_bound"]
-
-_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 
 def safe_bound(program: MipArrays, duals: FloatArray, cost: FloatArray | None = None) -> float:
@@ -33,7 +32,7 @@ def safe_bound(program: MipArrays, duals: FloatArray, cost: FloatArray | None = 
     reduced = own - program.matrix.T @ y
     size = np.abs(own) + abs(program.matrix).T @ np.abs(y)
     terms = program.matrix.shape[0] + 2
-    error = _ROUNDING * min(terms, 64) * size
+    error = SHORT_SUM * min(terms, 64) * size
     at = np.where(reduced > 0.0, program.lower, program.upper)
     if bool((np.isinf(at) & (reduced != 0.0)).any()):
         return -np.inf
@@ -44,4 +43,4 @@ def safe_bound(program: MipArrays, duals: FloatArray, cost: FloatArray | None = 
     offset = program.offset if cost is None else 0.0
     total = float(rows.sum() + columns.sum() + offset)
     sums = float(np.abs(rows).sum() + np.abs(columns).sum() + abs(offset))
-    return float(total - lost.sum() - _ROUNDING * np.log2(2.0 + len(rows) + len(columns)) * sums)
+    return float(total - lost.sum() - SHORT_SUM * np.log2(2.0 + len(rows) + len(columns)) * sums)

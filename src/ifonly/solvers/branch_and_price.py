@@ -17,21 +17,21 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import MipArrays
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning import DEFAULT, ColumnGeneration
 from ifonly.solvers.backend import Backend, Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.priced_lp import Block, PricedProgram, Relaxed, expanded
 from ifonly.tolerances import INTEGRALITY, LEAST_GAIN, closing_gap
 
 __all__ = ["Pricing", "with_blocks"]
 
-_WRITTEN_DOWN = 200  # columns that are cheaper to write down than to generate
-_SMALLER = 0.6  # share of the first gap at which a better answer makes a new, smaller program worth building
 
-
-def with_blocks(program: MipArrays, blocks: Sequence[Block], backend: Backend) -> tuple[MipArrays, Backend]:
+def with_blocks(
+    program: MipArrays, blocks: Sequence[Block], backend: Backend, tuning: ColumnGeneration = DEFAULT.columns
+) -> tuple[MipArrays, Backend]:
     """Return what solves a program with blocks: all columns written down while they are few, else branch and price."""
     if not blocks:
         return program, backend
-    if sum(block.size for block in blocks) <= _WRITTEN_DOWN:
+    if sum(block.size for block in blocks) <= tuning.written_down:
         return expanded(program, blocks), backend
     linear = not program.squares and not program.convex
     return program, Pricing(tuple(blocks), backend, may_stop=linear)
@@ -105,7 +105,7 @@ class _Tree:
         self.may_stop = may_stop
         self.program, self.limits, self.on_incumbent = program, limits, on_incumbent
         self.deadline = Deadline.after(limits.seconds)
-        self.relaxation = PricedProgram(program, blocks)
+        self.relaxation = PricedProgram(program, blocks, limits.tuning.columns)
         self.whole = np.flatnonzero(program.integer).astype(np.int32)
         self.gains = _Gains(len(self.whole))
         self.heap: list[_Node] = []
@@ -145,7 +145,7 @@ class _Tree:
         first = self.limits.cutoff - self.root
         if not self.may_stop or self.best is None or not np.isfinite(first) or self._bound() >= self.cutoff:
             return False
-        return self.value - self.root <= _SMALLER * first
+        return self.value - self.root <= self.limits.tuning.columns.smaller * first
 
     def _bound(self) -> float:
         return min((node.bound for node in self.heap), default=np.inf)

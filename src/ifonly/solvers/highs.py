@@ -28,10 +28,8 @@ __all__ = ["BACKEND", "Highs", "load", "write_program"]
 # with a good answer known, the work left is a proof: restarts and heuristics only delay it (docs/what-was-tried.md)
 _PROOF: dict[str, object] = {
     "mip_allow_restart": False,
-    "mip_heuristic_effort": 0.01,
     "mip_heuristic_run_feasibility_jump": False,
 }
-_INTERIOR_FROM = 300
 _BEYOND_REACH = 1e19
 
 
@@ -96,8 +94,9 @@ def _options(program: MipArrays, limits: Limits) -> dict[str, object]:
         "objective_bound": float(limits.cutoff),
     }
     if np.isfinite(limits.cutoff) and program.integer.any():
-        options |= _PROOF
-        if program.n_columns >= _INTERIOR_FROM:
+        tuning = limits.tuning.solving
+        options |= _PROOF | {"mip_heuristic_effort": tuning.heuristic_effort}
+        if program.n_columns >= tuning.interior_from:
             options["mip_lp_solver"] = "ipm"
     if limits.second_setting:
         options |= {"presolve": "off", "random_seed": limits.seed + 1}

@@ -23,18 +23,15 @@ from scipy import sparse
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.program.mip import MipArrays
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning import DEFAULT, ColumnGeneration
 from ifonly.solvers._loading import load_highspy
 from ifonly.solvers.bounds import safe_bound
-from ifonly.tolerances import LP_EXACT, LP_ROOM
+from ifonly.tolerances import LONG_SUM, LP_EXACT, LP_ROOM
 
 __all__ = ["Block", "PricedProgram", "Relaxed", "expanded"]
 
-_AT_ONCE = 20
-_PENALTY = 100.0
-_DEAREST = 1e7
 _INFINITY = 1e30
 _DUAL, _PRIMAL = 1, 4
-_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 NEVER = Deadline.never()
 
 
@@ -118,8 +115,15 @@ class PricedProgram:
     slack is left at the end is driven out, or proven to be needed, with the slack as the only cost.
     """
 
-    def __init__(self, program: MipArrays, blocks: Sequence[Block], *, elastic: bool = True) -> None:
-        self.program = program
+    def __init__(
+        self,
+        program: MipArrays,
+        blocks: Sequence[Block],
+        tuning: ColumnGeneration = DEFAULT.columns,
+        *,
+        elastic: bool = True,
+    ) -> None:
+        self.program, self.tuning = program, tuning
         self.factors = _factors(program)
         self.blocks = tuple(block.times(self.factors) for block in blocks)
         self.highs = _load(program)
@@ -129,7 +133,7 @@ class PricedProgram:
         self.n_columns = program.n_columns
         self._inside = [np.zeros(block.size, dtype=np.bool_) for block in self.blocks]
         self._slack = np.empty(0, dtype=np.int32)
-        self._penalty = _PENALTY
+        self._penalty = tuning.penalty
         self._moved = True
         self._tolerance = LP_EXACT
         self._order: list[tuple[IntArray, IntArray]] = []
@@ -198,7 +202,7 @@ class PricedProgram:
                 return Relaxed(found.bound, stopped=True)
             if met.values is None:
                 return Relaxed(np.inf)
-            if self._penalty >= _DEAREST:
+            if self._penalty >= self.tuning.dearest:
                 return Relaxed(found.bound)
             self._penalty *= 10.0
             self._price_slack(self._penalty)
@@ -238,7 +242,7 @@ class PricedProgram:
         bound = safe_bound(now, duals, costs)
         for block in self.blocks:
             size = float(np.abs(block.matrix).max(initial=0.0)) * float(np.abs(duals[block.rows]).sum())
-            bound += float(self._reduced(block, duals).min()) - _ROUNDING * (size + abs(float(duals[block.one])))
+            bound += float(self._reduced(block, duals).min()) - LONG_SUM * (size + abs(float(duals[block.one])))
         return bound
 
     @staticmethod
@@ -290,7 +294,7 @@ class PricedProgram:
 
     def _worst(self, k: int, reduced: FloatArray) -> IntArray:
         """Return the columns of a block with the most negative reduced costs, and remember them."""
-        n = min(_AT_ONCE, len(reduced) - 1)
+        n = min(self.tuning.at_once, len(reduced) - 1)
         some = np.argpartition(reduced, n)[: n + 1]
         some = some[reduced[some] < -LP_EXACT]
         self.blocks[k].active.extend(int(i) for i in some[~self._inside[k][some]])

@@ -26,10 +26,7 @@ from ifonly.tolerances import DUST, LP_ROOM, SAME_POINT
 
 __all__ = ["relaxation", "solve"]
 
-_MOST_ROUNDS = 200
 _LIFT = 2.0**6  # of the entries of tangents: a solver keeps a row to 1e-6, and a square is wanted to less
-_RESCALINGS = 6
-_SMALLER = 0.5  # of the width of a column that makes another scaling worth while
 _LEAST_CUT = DUST  # of the height of a square, which is 1 at most: finer cuts would be found again and again
 
 
@@ -42,11 +39,11 @@ def solve(
     """Solve any program: directly when it is linear, else by tangents; points and costs come back in its own units."""
     deadline = time.perf_counter() + limits.seconds
     answer = _solve_balanced(program, backend, limits, on_incumbent)
-    for _ in range(_RESCALINGS):
+    for _ in range(limits.tuning.solving.rescalings):
         open_ = answer.values is not None and answer.objective - answer.bound > limits.gap * abs(answer.objective)
         if not open_ or answer.interrupted or not program.squares:
             break
-        smaller = _cheaper_than(program, answer.objective)
+        smaller = _cheaper_than(program, answer.objective, limits.tuning.solving.narrower)
         if smaller is None:
             break
         # Squares that are small beside what their box allows are lost in the tolerances: count from a smaller box.
@@ -75,7 +72,7 @@ def _solve_balanced(
     return _restored(balanced, program, solve_trusted(scaled, backend, inner, tell))
 
 
-def _cheaper_than(program: MipArrays, value: float) -> MipArrays | None:
+def _cheaper_than(program: MipArrays, value: float, share: float) -> MipArrays | None:
     """Return the program with the bounds that a cost of at most `value` leaves, or None if they are hardly smaller.
 
     If the affine part costs at least ``L`` within its bounds, ``w inner^2 <= value - L``; for an inner part of one column
@@ -95,7 +92,7 @@ def _cheaper_than(program: MipArrays, value: float) -> MipArrays | None:
         if program.integer[j]:
             a, b = np.floor(a), np.ceil(b)
         lower[j], upper[j] = max(lower[j], a), min(upper[j], b)
-    shrunk = (upper - lower) < _SMALLER * (program.upper - program.lower)
+    shrunk = (upper - lower) < share * (program.upper - program.lower)
     return replace(program, lower=lower, upper=upper) if shrunk.any() and (lower <= upper).all() else None
 
 
@@ -152,7 +149,7 @@ class _Loop:
         seen: FloatArray | None = None
         relaxed = _with_epigraphs(self.program)
         relaxed = _add_rows(relaxed, self._opening_tangents(relaxed))
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(self.limits.tuning.solving.tangent_rounds):
             answer = self._relaxation(relaxed, self._left())
             if answer.status is Status.INFEASIBLE:
                 return self._exhausted(relaxed)
@@ -239,7 +236,7 @@ class _Loop:
         """Fix the integers and solve the continuous rest to its optimum; return the relaxation with its tangents."""
         n = self.program.n_columns
         value, last = np.inf, None
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(self.limits.tuning.solving.tangent_rounds):
             exact = self._exact(relaxed, values)
             if exact is None or (last is not None and np.allclose(exact, last, **SAME_POINT)):
                 break  # tangents that no longer move the point are below what a linear program can see

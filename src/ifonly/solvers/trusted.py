@@ -22,8 +22,6 @@ from ifonly.tolerances import FEASIBILITY, LP_EXACT
 
 __all__ = ["RESOLUTION", "Repair", "repaired", "solve_trusted", "with_fixed_integers", "without_assignment"]
 
-_ROUNDS = 40
-_REPAIR_SECONDS, _REPAIR_SHARE = 0.05, 0.2
 RESOLUTION = FEASIBILITY  # of a scaled objective, whose size is about 1,000: what branch and bound does not tell apart
 _INSIDE = (
     2.0 * LP_EXACT
@@ -104,10 +102,11 @@ class _Trial:
     def run(self) -> Solution:
         """Return the best point and what two settings say about it."""
         # what is kept back is for the repair of a point that comes at the last moment
-        deadline = time.perf_counter() + self.limits.seconds - min(_REPAIR_SECONDS, _REPAIR_SHARE * self.limits.seconds)
+        tuning, seconds = self.limits.tuning.solving, self.limits.seconds
+        deadline = time.perf_counter() + seconds - min(tuning.repair_seconds, tuning.repair_share * seconds)
         whole = np.flatnonzero(self.program.integer)
         second, bound = False, np.inf
-        for _ in range(_ROUNDS):
+        for _ in range(tuning.rounds):
             left = self.limits.within(deadline - time.perf_counter())
             tell = None if second else self.on_incumbent
             answer = self.backend.solve(self.program, replace(left, cutoff=self._cutoff(), second_setting=second), tell)

@@ -18,6 +18,7 @@ from ifonly.models.read import Model, Observed, Read
 from ifonly.models.rows import Rows
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
+from ifonly.runtime.tuning import DEFAULT, Tuning
 
 __all__ = ["Function", "observe", "open_any"]
 
@@ -32,10 +33,12 @@ class Function:
     predict: Callable[[Any], Any]
 
 
-def open_any(model: Any, X: Any, schema: Schema | None) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
+def open_any(
+    model: Any, X: Any, schema: Schema | None, tuning: Tuning = DEFAULT
+) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
     """Open a model as `open_model` does; one that cannot be read, or is a plain function, is only asked."""
     plain_function = callable(model) and not hasattr(model, "predict") and not isinstance(model, type)
-    return open_model(Function(model) if plain_function else model, X, schema, observe)
+    return open_model(Function(model) if plain_function else model, X, schema, observe, tuning=tuning)
 
 
 def observe(estimator: Any, schema: Schema, U: FloatArray, *, named: bool) -> Observed:

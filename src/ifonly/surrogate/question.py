@@ -239,7 +239,9 @@ class _Rounds:
         query = replace(self.query, model=model, training=training, goal=goal)
         form: Form = learned.read.form if np.isnan(query.factual).any() else complete(learned.read.form)
         inside = replace(self.statement, query=query, demands=(goal, *self.statement.demands[1:]), form=form)
-        limits = Limits(min(_SEARCH, self.oracle.deadline.left()), _SEARCH_GAP, self.cost, self.query.seed)
+        limits = Limits(
+            min(_SEARCH, self.oracle.deadline.left()), _SEARCH_GAP, self.cost, self.query.seed, tuning=self.query.tuning
+        )
         try:
             found = find(inside, self.question.backend, limits, None, self.oracle.deadline)
         except SolverError:

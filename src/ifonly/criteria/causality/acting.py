@@ -17,9 +17,6 @@ from ifonly.runtime.deadline import Deadline
 
 __all__ = ["acted"]
 
-_HALVINGS = 12
-_ROWS = 2
-
 
 def acted(statement: Statement, box: Box, followers: frozenset[int], deadline: Deadline) -> Iterator[FloatArray]:
     """Yield points that meet all demands, found by acting on single features and by taking rows of the data back.
@@ -52,12 +49,12 @@ def _meets(statement: Statement, box: Box, rows: FloatArray, deadline: Deadline)
 def _moves(statement: Statement, box: Box, j: int) -> FloatArray:
     """Return the factual with other values of one feature: each level, each cell, or steps towards either end."""
     schema, factual = statement.query.schema, statement.query.factual
-    feature, part = schema.features[j], schema.slice(j)
+    feature, part, halvings = schema.features[j], schema.slice(j), statement.query.tuning.causes.halvings
     if not isinstance(feature, Numeric):
         values = np.eye(feature.width)[box.allowed[part]]
     else:
         hat, ends = float(factual[part][0]), (float(box.lower[j]), float(box.upper[j]))
-        steps = [hat + (end - hat) * 0.5**k for end in ends for k in range(_HALVINGS)]
+        steps = [hat + (end - hat) * 0.5**k for end in ends for k in range(halvings)]
         cuts = statement.form.cuts().get(j, np.empty(0))
         points = np.concatenate([steps, Cells.of(feature, *ends, cuts).nearest(hat)])
         values = np.unique([feature.snap(float(v)) for v in np.clip(points, *ends)])[:, None]
@@ -82,7 +79,7 @@ def _near(statement: Statement, box: Box, free: list[int], deadline: Deadline) -
             rows[np.ix_(allowed, range(part.start, part.stop))] = sample[allowed, part]
     rows = statement.settled(rows[~np.isnan(rows).any(axis=1)])
     rows = rows[_meets(statement, box, rows, deadline)]
-    return list(rows[np.argsort(statement.objective(rows), kind="stable")[:_ROWS]])
+    return list(rows[np.argsort(statement.objective(rows), kind="stable")[: query.tuning.causes.rows]])
 
 
 def _taken_back(statement: Statement, box: Box, u: FloatArray, free: list[int], deadline: Deadline) -> FloatArray:
@@ -103,7 +100,7 @@ def _closer(statement: Statement, box: Box, u: FloatArray, deadline: Deadline) -
     query = statement.query
     numeric = [query.schema.starts[j] for j in query.schema.numeric]
     near, far = 0.0, 1.0
-    for _ in range(_HALVINGS):
+    for _ in range(query.tuning.causes.halvings):
         if deadline.passed:
             return u
         middle = 0.5 * (near + far)

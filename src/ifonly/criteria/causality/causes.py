@@ -103,7 +103,7 @@ def _learned(query: Query, name: str, cause: Cause) -> Mechanism:
         )
     base = complete_row(schema, query.training.U)
     with few_filters():
-        opened = open_part(model, schema, fitted, base, f"The cause of {name!r}: ")
+        opened = open_part(model, schema, fitted, base, f"The cause of {name!r}: ", tuning=query.tuning)
     if opened.read.classes:
         raise CriterionError(
             f"The model of {name!r} predicts classes ({', '.join(map(repr, opened.read.classes))}), but what it causes "

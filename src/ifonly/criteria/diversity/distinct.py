@@ -28,13 +28,10 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.runtime.deadline import Deadline
-from ifonly.tolerances import LP_ROOM, ROUNDING
+from ifonly.tolerances import ANOTHER_ANSWER, LP_ROOM, ROUNDING, STORED_MOVE
 from ifonly.tolerances import ON_GRID as _DUST
 
 __all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
-
-_LEAST_MOVE = 1e-4  # of the training range: less than that is not another answer
-_STORED = 0.999  # of that move, which storing it may leave
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +55,8 @@ class OtherFeatures(Distinct):
     """The set of changed features must not be this one: ``sum_{j in S} (1 - z_j) + sum_{j not in S} z_j >= 1``.
 
     The sums go over the features that are looked at. A number counts as changed by its raw value, also where no threshold
-    of the model notices; without a grid it must move by `_LEAST_MOVE` of its training range to be a change that the other
-    answer does not make, because a least move other than 0 does not exist there.
+    of the model notices; without a grid it must move by `ANOTHER_ANSWER` of its training range to be a change that the
+    other answer does not make, because a least move other than 0 does not exist there.
     """
 
     changed: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
@@ -94,7 +91,7 @@ class OtherFeatures(Distinct):
         for j in self._numbers(query):
             feature, at = query.schema.features[j], query.schema.starts[j]
             if feature.step is None and not self.changed[j]:  # type: ignore[union-attr]
-                differs[:, j] &= np.abs(U[:, at] - query.factual[at]) >= _STORED * _least_move(query, j)
+                differs[:, j] &= np.abs(U[:, at] - query.factual[at]) >= STORED_MOVE * _least_move(query, j)
         return np.asarray(differs[:, among].any(axis=1))
 
 
@@ -213,7 +210,7 @@ class Apart(Distinct):
 
 
 def _least_move(query: Query, j: int) -> float:
-    return _LEAST_MOVE * max(float(query.training.range[j]), ROUNDING)
+    return ANOTHER_ANSWER * max(float(query.training.range[j]), ROUNDING)
 
 
 def _names(query: Query, changed: npt.NDArray[np.bool_]) -> str:

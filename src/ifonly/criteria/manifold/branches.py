@@ -36,7 +36,6 @@ from ifonly.runtime.memo import Memo, cached_property
 
 __all__ = ["InCloud"]
 
-_ROWS_AT_ONCE = 256
 _FIRST, _ROW, _SCAN, _GROUP, _FINE = range(5)
 
 
@@ -154,7 +153,7 @@ class _ByCategory:
     def _scan(self, start: int) -> list[tuple[float, int, int]]:
         """Return the rows that meet all demands among the next few, and where to go on."""
         cost, order = self._by_cost
-        some = order[start : start + _ROWS_AT_ONCE]
+        some = order[start : start + self.query.tuning.hulls.rows_at_once]
         rows = self._as_answers(some)
         good = self.box.contains(rows)
         for demand in self.statement.demands:

@@ -27,9 +27,6 @@ __all__ = ["Manifold"]
 Of = Literal["wanted", "all"]
 By = Literal["label", "prediction"]
 
-_MOST_CLUSTERS = 8
-_SILHOUETTE_ROWS = 2000
-
 
 @dataclass(frozen=True, eq=False)
 class Manifold(Remarks, Criterion):
@@ -231,9 +228,9 @@ def _k_means(query: Query, U: FloatArray, k: int | None) -> IntArray:
         return np.asarray(KMeans(k, n_init=4, random_state=query.seed).fit_predict(points), dtype=np.int64)
     best = np.zeros(len(U), dtype=np.int64)
     best_score = 0.0
-    for k_now in range(2, min(_MOST_CLUSTERS, distinct - 1) + 1):
+    for k_now in range(2, min(query.tuning.clouds.most_clusters, distinct - 1) + 1):
         labels = KMeans(k_now, n_init=4, random_state=query.seed).fit_predict(points)
-        some = min(len(points), _SILHOUETTE_ROWS)
+        some = min(len(points), query.tuning.clouds.silhouette_rows)
         score = float(silhouette_score(points, labels, sample_size=some, random_state=query.seed))
         if score > best_score:
             best, best_score = np.asarray(labels, dtype=np.int64), score

@@ -18,6 +18,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.memo import cached_property
+from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.solvers.priced_lp import Block, PricedProgram
 from ifonly.tolerances import LP_EXACT as _BEYOND
 from ifonly.tolerances import LP_ROOM as _ROOM
@@ -26,9 +27,6 @@ from ifonly.tolerances import ROUNDING as _WOLFE_DUST
 __all__ = ["Ball", "Costing", "Hull", "Meter", "Norm", "Slice"]
 
 Norm = Literal["l1", "l2", "linf"]
-_SEEDS = 8
-_TANGENTS = np.array([1.0, 0.5, 0.25, 0.125, 0.03125])
-_WOLFE_ROUNDS = 2000
 NEVER = Deadline.never()
 
 
@@ -65,12 +63,15 @@ class Hull:
         The unit of each coordinate.
     origin
         Where each coordinate is 0, in raw units.
+    tuning
+        The tuned numbers.
     """
 
     points: FloatArray
     entries: IntArray
     scale: FloatArray
     origin: FloatArray | float = 0.0
+    tuning: Tuning = DEFAULT
 
     def scaled(self, U: FloatArray) -> FloatArray:
         """Return canonical rows in the hull's coordinates."""
@@ -93,7 +94,7 @@ class Hull:
 
     def seed(self, x: FloatArray) -> list[int]:
         """Return rows to start a linear program with: those at an end of some coordinate, and a few near `x`."""
-        n = min(_SEEDS, len(self.points))
+        n = min(self.tuning.hulls.seeds, len(self.points))
         near = np.argpartition(np.abs(self.points - x).sum(axis=1), n - 1)[:n]
         return list(dict.fromkeys([*self.ends, *(int(i) for i in near)]))
 
@@ -116,7 +117,7 @@ class Meter:
         if np.isnan(x).any():
             return np.inf
         if self.norm == "l2":
-            return _euclidean(self.hull.points - x)
+            return _euclidean(self.hull.points - x, self.hull.tuning.hulls.wolfe_rounds)
         if self._program is None or self._block is None:
             self._program, self._block = self._build(x)
         for row, value in zip(self._block.rows, x, strict=True):
@@ -150,14 +151,14 @@ class Meter:
         # sum_i lambda_i = 1, the weights being columns of the block
         mip.row(Affine(), 1.0, 1.0)
         block = Block(np.arange(m), one, self.hull.points, self.hull.seed(x))
-        return PricedProgram(mip.arrays(), [block], elastic=False), block
+        return PricedProgram(mip.arrays(), [block], self.hull.tuning.columns, elastic=False), block
 
 
-def _euclidean(points: FloatArray) -> float:
+def _euclidean(points: FloatArray, rounds: int) -> float:
     """Return the least norm in the hull of `points`, by Wolfe (1976): exact, one pass over the rows per step."""
     chosen = [int(np.argmin((points**2).sum(axis=1)))]
     weight = np.ones(1)
-    for _ in range(_WOLFE_ROUNDS):
+    for _ in range(rounds):
         x = weight @ points[chosen]
         along = points @ x
         k = int(np.argmin(along))
@@ -220,7 +221,7 @@ class Slice:
         lean: FloatArray | None = None,
         deadline: Deadline = NEVER,
     ) -> None:
-        self.costing, self.deadline = costing, deadline
+        self.costing, self.deadline, self.tuning = costing, deadline, hull.tuning
         self.direction = np.zeros(len(lower)) if lean is None else lean
         self.lower, self.upper = lower, upper
         self._unit = self._cost_unit()
@@ -248,7 +249,7 @@ class Slice:
         program = mip.arrays()
         self._every = np.arange(program.n_columns, dtype=np.int32)
         self._own_cost = program.cost
-        self.program = PricedProgram(program, [self.block])
+        self.program = PricedProgram(program, [self.block], hull.tuning.columns)
 
     def _reach(self, i: int) -> float:
         hat = float(self.costing.factual[i])
@@ -274,7 +275,7 @@ class Slice:
         cost = moved * float(c.linear[i] + c.price[i] / reach)
         if c.square[i]:
             top = mip.column(0.0, reach * reach)
-            for at in reach * _TANGENTS:
+            for at in reach * np.array(self.tuning.hulls.tangents):
                 # top >= 2 a |d| - a^2: the tangent of d^2 at a
                 mip.row(top - moved * float(2.0 * at), lower=float(-at * at))
             cost = cost + top * float(c.square[i])

@@ -40,8 +40,6 @@ from ifonly.tolerances import IN_HULL
 __all__ = ["TOLERANCE", "InHull"]
 
 TOLERANCE = IN_HULL
-_SQUEEZES = 3
-_WORTH = 0.8  # shrinking by less than this is not worth another pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +161,9 @@ class InHull(Proposes, Squeezes, Loosens, Demand):
         """Return the box of the points in the hull that can cost at most `budget`: two linear programs per number."""
         if not self._can_squeeze(statement.query) or not np.isfinite(budget):
             return box
-        pairs = numeric_entries(statement.query, self.hull)
+        pairs, tuning = numeric_entries(statement.query, self.hull), statement.query.tuning.hulls
         left = budget - least_for_levels(statement, box)
-        for _ in range(_SQUEEZES):
+        for _ in range(tuning.squeezes):
             if deadline.passed:
                 break
             part = self.slice(statement, box, deadline)
@@ -181,7 +179,7 @@ class InHull(Proposes, Squeezes, Loosens, Demand):
             high = np.where(upper < part.upper, self.hull.raw(upper), np.inf)
             for i, j in pairs:
                 box.narrow(j, float(low[i]), float(high[i]))
-            shrunk = float((upper - lower).sum()) < _WORTH * float((part.upper - part.lower).sum())
+            shrunk = float((upper - lower).sum()) < tuning.worth * float((part.upper - part.lower).sum())
             if box.empty() is not None or not shrunk or not statement.costs().price.any():
                 break
         return box

@@ -30,9 +30,6 @@ from ifonly.tolerances import DUST as _DUST
 
 __all__ = ["Normal"]
 
-_TREES = 30
-_SAMPLES = 64  # of a tree: deeper trees make the program larger, not the verdict better
-
 
 @dataclass(frozen=True, eq=False)
 class Normal(Verifies, Loosens, Demand):
@@ -132,16 +129,17 @@ def _forest(cloud: Cloud, query: Query) -> tuple[Model, FloatArray]:
     from sklearn.pipeline import Pipeline  # noqa: PLC0415
     from sklearn.preprocessing import OneHotEncoder  # noqa: PLC0415
 
-    schema = query.schema
+    schema, tuning = query.schema, query.tuning.clouds
     levels = {f.name: list(f.levels) for f in schema.features if not isinstance(f, Numeric)}
     encoder = OneHotEncoder(categories=list(levels.values()))
     columns = ColumnTransformer([("levels", encoder, list(levels))], remainder="passthrough")
-    forest = IsolationForest(n_estimators=_TREES, max_samples=min(_SAMPLES, len(cloud.U)), random_state=query.seed)
+    samples = min(tuning.samples, len(cloud.U))
+    forest = IsolationForest(n_estimators=tuning.trees, max_samples=samples, random_state=query.seed)
     rows = cloud.U[_complete(schema, cloud.U)]
     frame = schema.decode(rows)
     with few_filters():
         estimator = Pipeline([("columns", columns), ("forest", forest)]).fit(frame)
-        model = open_part(estimator, schema, schema.names, rows[0], "the isolation forest: ")
+        model = open_part(estimator, schema, schema.names, rows[0], "the isolation forest: ", tuning=query.tuning)
         return model, np.sort(estimator.score_samples(frame))
 
 

@@ -29,14 +29,6 @@ from ifonly.tolerances import FEASIBILITY as _ON_GRID
 
 __all__ = ["Seeker", "costing_of", "ends_of"]
 
-_LINES = 40
-_STOPS = np.linspace(0.0, 1.0, 13)[1:]
-_WALKS = 6
-_STEPS = 12
-_SPARSER = 4
-_LEAST_MOVE = 1e-3
-_ROWS_AT_ONCE = 256
-
 
 def costing_of(statement: Statement, hull: Hull) -> Costing:
     """Return what moving the coordinates of a hull costs, in its units; categories are charged elsewhere."""
@@ -100,7 +92,8 @@ class Seeker:
     """Looks for cheap points of an enlarged hull that have the wanted outcome, within a box that fixes categories."""
 
     def __init__(self, statement: Statement, demand: _Hulls, box: Box, deadline: Deadline) -> None:
-        self.deadline = deadline
+        self.deadline, self.tuning = deadline, statement.query.tuning.hulls
+        self.stops = np.linspace(0.0, 1.0, self.tuning.stops + 1)[1:]
         self.statement, self.query, self.box = statement, statement.query, box
         self.demand, self.hull, self.rows = demand, demand.hulls[0], demand.rows
         self.goal = statement.query.goal
@@ -119,7 +112,7 @@ class Seeker:
     def points(self) -> Iterator[FloatArray]:
         """Yield the points that were found, each cheaper than those before."""
         order = np.argsort(self.statement.objective(self.rows), kind="stable")
-        rows = self._wanted(order, _LINES)
+        rows = self._wanted(order, self.tuning.lines)
         if len(rows):
             self._keep(rows[0])
             yield rows[0]
@@ -144,10 +137,10 @@ class Seeker:
     def _wanted(self, order: IntArray, most: int) -> FloatArray:
         """Return the first few rows, in this order, that lie in the box and have the wanted outcome."""
         found: list[FloatArray] = []
-        for first in range(0, len(order), _ROWS_AT_ONCE):
+        for first in range(0, len(order), self.tuning.rows_at_once):
             if self.deadline.passed:
                 break
-            rows = self.rows[order[first : first + _ROWS_AT_ONCE]]
+            rows = self.rows[order[first : first + self.tuning.rows_at_once]]
             rows = rows[self.box.contains(rows)]
             found.append(rows[self._holds(rows)] if len(rows) else rows)
             if sum(map(len, found)) >= most:
@@ -188,14 +181,14 @@ class Seeker:
         """Walk on from the first points with the wanted outcome on the lines to rows that have it."""
         if not len(rows):
             return
-        stops = start + (rows - start)[:, None, :] * _STOPS[None, :, None]
+        stops = start + (rows - start)[:, None, :] * self.stops[None, :, None]
         valid = self._holds(stops.reshape(-1, stops.shape[2])).reshape(stops.shape[:2])
         first = stops[np.arange(len(rows)), np.where(valid.any(axis=1), valid.argmax(axis=1), -1)]
         slope = self._along_slope(start)
-        first = np.concatenate([slope[self._holds(slope)][:_WALKS], first])
+        first = np.concatenate([slope[self._holds(slope)][: self.tuning.walks], first])
         if not isinstance(self.statement.form, Ensemble):
             on_grid = np.array([self._canonical(self.hull.scaled(u)) for u in first])
-            yield from on_grid[np.argsort(self.statement.objective(on_grid), kind="stable")[:_WALKS]]
+            yield from on_grid[np.argsort(self.statement.objective(on_grid), kind="stable")[: self.tuning.walks]]
             return
         for x in self._most_promising([self.hull.scaled(u) for u in first]):
             if self.deadline.passed:
@@ -225,7 +218,7 @@ class Seeker:
         assert self.slice is not None
         here, top = float(self.hull.scaled(start) @ self.slice.direction), self.slice.farthest()
         out = [start]
-        for share in _STOPS**2 if np.isfinite(top) else ():
+        for share in self.stops**2 if np.isfinite(top) else ():
             self.slice.lean(here + share * (top - here) - _BETTER)
             _, x = self.slice.cheapest()
             if x is not None:
@@ -237,11 +230,11 @@ class Seeker:
         """Return the few points around which the hull is cheapest, grids aside."""
         assert self.slice is not None
         bounds = [self.slice.cheapest(*self._plateau(x))[0] for x in points]
-        return [points[k] for k in np.argsort(bounds, kind="stable")[:_WALKS]]
+        return [points[k] for k in np.argsort(bounds, kind="stable")[: self.tuning.walks]]
 
     def _walk(self, x: FloatArray) -> None:
         """Go to the cheapest point of the box around `x` on which the trees say the same, and over its edge."""
-        for _ in range(_STEPS):
+        for _ in range(self.tuning.steps):
             if self.deadline.passed:
                 return
             lower, upper = self._plateau(x)
@@ -333,9 +326,9 @@ class Seeker:
         if not c.price.any():
             return x
         best = x
-        for _ in range(_SPARSER):
+        for _ in range(self.tuning.sparser):
             move = np.abs(x - c.factual)
-            self.slice.reweigh(c.linear + 2.0 * c.square * move + c.price / np.maximum(move, _LEAST_MOVE))
+            self.slice.reweigh(c.linear + 2.0 * c.square * move + c.price / np.maximum(move, self.tuning.least_move))
             _, found = self.slice.cheapest(lower, upper)
             if found is None:
                 break

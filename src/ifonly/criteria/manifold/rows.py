@@ -12,6 +12,7 @@ from ifonly.criteria.manifold.hull import Hull
 from ifonly.data.schema import Numeric, Schema
 from ifonly.question.query import Query
 from ifonly.runtime.memo import cached_property
+from ifonly.runtime.tuning import DEFAULT, Tuning
 
 __all__ = ["Cloud", "Shape"]
 
@@ -62,6 +63,7 @@ class Shape:
     features: tuple[int, ...]
     units: FloatArray
     origin: FloatArray
+    tuning: Tuning = DEFAULT
 
     @classmethod
     def of(cls, query: Query, cloud: Cloud) -> Shape:
@@ -77,9 +79,9 @@ class Shape:
                 origin[at] = feature.snap(float(query.factual[at])) if present[j] else 0.0
         features = tuple(int(j) for j in np.flatnonzero(present))
         if complete.all():
-            return cls(schema, cloud.U, cloud.cluster, features, units, origin)
+            return cls(schema, cloud.U, cloud.cluster, features, units, origin, query.tuning)
         _, cluster = np.unique(cloud.cluster[complete], return_inverse=True)
-        return cls(schema, cloud.U[complete], cluster, features, units, origin)
+        return cls(schema, cloud.U[complete], cluster, features, units, origin, query.tuning)
 
     @cached_property
     def numeric(self) -> tuple[int, ...]:
@@ -97,7 +99,7 @@ class Shape:
         entries = [e for j in features for e in range(*self.schema.slice(j).indices(self.schema.width))]
         at = np.array(entries, dtype=np.int64)
         unit, origin = self.units[at], self.origin[at]
-        return Hull(np.ascontiguousarray((self.U[rows][:, at] - origin) / unit), at, unit, origin)
+        return Hull(np.ascontiguousarray((self.U[rows][:, at] - origin) / unit), at, unit, origin, self.tuning)
 
     @cached_property
     def hulls(self) -> tuple[Hull, ...]:

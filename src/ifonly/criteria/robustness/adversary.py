@@ -33,15 +33,7 @@ from ifonly.tolerances import TINY
 
 __all__ = ["Attack", "Siege", "attack"]
 
-_RESERVED = 0.25  # share of the time that is kept for the proof of an answer that is found at the last moment
-_AS_LONG = 2.0  # times as long as the longest proof so far is kept, once that is known and if it is less
 NEVER = Deadline.never()
-_REFINEMENTS = 20
-_GAP = 0.1  # of the least lead: what flips, flips by however much
-_FINE = 10.0  # steps of a grid within the reach that make it as good as continuous
-_COPIES = {"linf": 5, "l2": 3}  # of a model that boxes can replace: more make the program slow
-_LIFTS = 4
-_LIFT_GAP = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +71,20 @@ def _attack_one(
     demand: KeepsLead, u: FloatArray, k: int, backend: Backend, limits: Limits, deadline: Deadline
 ) -> Attack:
     """Minimise one gap over the ball; a point that only a loose form admits makes the form finer there."""
-    form, on_grids = demand.form, False
-    for _ in range(_REFINEMENTS):
+    form, on_grids, tuning = demand.form, False, limits.tuning.balls
+    for _ in range(tuning.refinements):
         if deadline.passed:
             break
         mip = Mip()
         x = Variables(mip, demand.ball(u), u, form.cuts(), form.raw())
         mip.minimise(demand.goal.gaps(form.embed(mip, x), 0.0)[k])
-        fine = _round(mip, x, demand, u) if demand.norm == "l2" else {}
+        fine = _round(mip, x, demand, u, tuning.fine) if demand.norm == "l2" else {}
         program = mip.arrays()
         if on_grids:
             fine = {}
         for value in fine.values():
             program.integer[value.columns] = False
-        own = replace(limits, cutoff=demand.enough, gap=_GAP).within(deadline.left())
+        own = replace(limits, cutoff=demand.enough, gap=tuning.gap).within(deadline.left())
         answer = solve(program, backend, own)
         if answer.status is Status.INFEASIBLE or answer.bound >= demand.enough - 0.25 * demand.room:
             return Attack(True)
@@ -123,7 +115,7 @@ def _towards(schema: Schema, j: int, value: float, u: FloatArray) -> float:
     return feature.snap(hat + float(grid_floor(feature, np.array([value - hat]))[0]))
 
 
-def _round(mip: Mip, x: Variables, demand: KeepsLead, u: FloatArray) -> dict[int, Affine]:
+def _round(mip: Mip, x: Variables, demand: KeepsLead, u: FloatArray, many: float) -> dict[int, Affine]:
     """Demand ``sum_j ((y_j - u_j) / reach_j)^2 <= 1``: a number per cell where there is no raw value, else tangents.
 
     The first tangent stands where the lead falls most steeply, which is exact as far as the form is linear. Returns the
@@ -141,7 +133,7 @@ def _round(mip: Mip, x: Variables, demand: KeepsLead, u: FloatArray) -> dict[int
             inner.append((x.raw(j) - hat) * (1.0 / reach))
             steep.append(-slopes[j])
             feature = x.schema.features[j]
-            if isinstance(feature, Numeric) and feature.step is not None and reach >= _FINE * feature.step:
+            if isinstance(feature, Numeric) and feature.step is not None and reach >= many * feature.step:
                 fine[j] = x.raw(j)
         else:
             squares.append(x.cell_table(j, ((x.cells(j).nearest(hat) - hat) / reach) ** 2))
@@ -216,7 +208,7 @@ class CuttingSet:
         self, statement: Statement, search: Search, backend: Backend, limits: Limits, deadline: Deadline
     ) -> None:
         self.statement, self.search, self.backend, self.limits = statement, search, backend, limits
-        self.deadline = deadline
+        self.deadline, self.tuning = deadline, limits.tuning.balls
         self.bound = -np.inf
         self.longest: float | None = None
 
@@ -243,9 +235,9 @@ class CuttingSet:
         left = self.deadline.left()
         if not np.isfinite(left):
             return self.deadline
-        reserved = _RESERVED * left
+        reserved = self.tuning.reserved * left
         if self.longest is not None:
-            reserved = min(reserved, _AS_LONG * self.longest)
+            reserved = min(reserved, self.tuning.as_long * self.longest)
         return self.deadline.earlier(reserved)
 
     def _balls(self) -> list[KeepsLead]:
@@ -286,7 +278,9 @@ class CuttingSet:
                 continue
             box = no_go(ball, self.statement.query, costs, row, found.point)
             shift = None
-            if box is None or len(ball.shifts) < _COPIES[ball.norm]:
+            if box is None or len(ball.shifts) < (
+                self.tuning.copies if ball.norm == "linf" else self.tuning.copies_round
+            ):
                 shift = far_shift(ball, self.statement.query, costs, row, found.point)
             new[id(ball)] = ball.stricter(shift, box)
         return self._with(new)
@@ -297,12 +291,12 @@ class CuttingSet:
     def _lift(self, u: FloatArray, attacks: Sequence[Attack]) -> None:
         """Look for a robust point by asking for a larger margin at the answer alone: it bounds all further rounds."""
         balls, margin = self._balls(), self.statement.margin
-        for _ in range(_LIFTS):
+        for _ in range(self.tuning.lifts):
             behind = [b.enough - a.least for b, a in zip(balls, attacks, strict=True) if a.point is not None]
             if not behind:
                 break
             margin += 1.2 * max(behind)
-            limits = replace(self.limits, gap=max(self.limits.gap, _LIFT_GAP))
+            limits = replace(self.limits, gap=max(self.limits.gap, self.tuning.lift_gap))
             found = self.search(replace(self.statement, margin=margin), limits, self._for_search()).found
             if found.u is None or self.deadline.passed:
                 break

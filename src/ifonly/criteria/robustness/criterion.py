@@ -30,12 +30,9 @@ from ifonly.question.wrapping import Ranges
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.warning_filters import few_filters
 from ifonly.solvers.backend import Backend
-from ifonly.tolerances import BEYOND_A_TIE_IN_BALL
+from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, MODEL_ROUNDINGS, PROGRAM_ROUNDINGS
 
 __all__ = ["Robustness"]
-
-_ROUNDINGS = 64.0  # of double precision, in which programs are solved
-_OWN_ROUNDINGS = 4.0  # of the model's own, which may be coarser: half of it is kept by an answer, a quarter by a proof
 
 
 @dataclass(frozen=True)
@@ -198,7 +195,7 @@ def _opened(training: Training, estimators: Sequence[Any]) -> list[Model]:
     complete = ~np.isnan(training.U).any(axis=1)
     example = training.schema.decode(training.U[[int(np.argmax(complete))]])
     with few_filters():
-        return [open_model(estimator, example, training.schema)[1] for estimator in estimators]
+        return [open_model(estimator, example, training.schema, tuning=training.tuning)[1] for estimator in estimators]
 
 
 def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
@@ -217,7 +214,7 @@ def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
     low, high = score_bounds(form, ball)
     width = float(np.max(high - low))
     double = noise * float(np.finfo(np.float64).eps) / goal.model.rounding
-    rounding = max(_ROUNDINGS * double, _OWN_ROUNDINGS * noise)
+    rounding = max(PROGRAM_ROUNDINGS * double, MODEL_ROUNDINGS * noise)
     return BEYOND_A_TIE_IN_BALL * (width if np.isfinite(width) else 1.0) + rounding
 
 

@@ -38,10 +38,6 @@ __all__ = ["Ball", "KeepsLead", "lead", "on_grid"]
 
 Ball = Literal["linf", "l2"]
 
-_SWEEPS = 2
-_SPREAD = 65
-_PULLING = 0.2  # share of the time left that points known to be robust may be pulled back in
-
 
 def lead(goal: Goal, scores: FloatArray) -> FloatArray:
     """Return by how much the scores clear the goal, the tightest row of it: the NumPy twin of `Goal.gaps`."""
@@ -229,7 +225,7 @@ class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand, Wraps, Embeds):
 
         Pulling back looks at every cell of every changed feature, so it gets a share of the time that is left.
         """
-        pulling = deadline.within(_PULLING * deadline.left())
+        pulling = deadline.within(statement.query.tuning.balls.pulling * deadline.left())
         for u in self.known:
             if bool(box.contains(u[None, :])[0]):
                 yield self._pulled(statement, box, u, pulling)
@@ -237,7 +233,7 @@ class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand, Wraps, Embeds):
     def _pulled(self, statement: Statement, box: Box, u: FloatArray, deadline: Deadline) -> FloatArray:
         """Move one feature after the other to its cheapest value that keeps all demands, the dearest first."""
         query, costs = statement.query, statement.costs()
-        for _ in range(_SWEEPS):
+        for _ in range(query.tuning.balls.sweeps):
             paid = costs.per_feature(query, u[None, :])[0]
             for j in map(int, np.argsort(-paid)[: int((paid > 0).sum())]):
                 if deadline.passed:
@@ -261,7 +257,8 @@ class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand, Wraps, Embeds):
         if np.isnan(hat) or low > high:
             return u[None, part]
         cells = Cells.of(feature, low, high, self.cuts(query).get(j, np.empty(0)))
-        spread = [feature.snap(float(v)) for v in np.linspace(hat, value, _SPREAD)] if j in self.raw(query) else []
+        even = np.linspace(hat, value, query.tuning.balls.spread) if j in self.raw(query) else ()
+        spread = [feature.snap(float(v)) for v in even]
         return np.array([*cells.nearest(hat), *spread])[:, None]
 
     # -- loosening ----------------------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ from ifonly.tolerances import ROUNDING as _CHEAP
 __all__ = ["far_shift", "no_go"]
 
 BoolArray = npt.NDArray[np.bool_]
-_HALVINGS = 60
 
 
 def far_shift(demand: KeepsLead, query: Query, costs: Costs, u: FloatArray, y: FloatArray) -> FloatArray:
@@ -101,6 +100,7 @@ class _Prices:
     """Prices of a feature to an answer: of moving on by one reach, and of changing it at all."""
 
     def __init__(self, demand: KeepsLead, query: Query, costs: Costs, u: FloatArray) -> None:
+        self.halvings = query.tuning.balls.halvings
         starts = np.array(query.schema.starts)
         moves = np.nan_to_num(np.abs(u[starts] - query.factual[starts]))
         self.rate = np.maximum(demand.reach * (costs.linear + 2.0 * costs.square * moves), _CHEAP)
@@ -120,7 +120,7 @@ class _Prices:
         if not free.any():
             return share
         low, high = 0.0, float((self.begin + self.rate)[free].max())
-        for _ in range(_HALVINGS):
+        for _ in range(self.halvings):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if (self._grown(share, free, middle) ** 2).sum() <= 1.0 else (low, middle)
         return self._grown(share, free, low)

@@ -26,17 +26,11 @@ from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
-from ifonly.tolerances import FEASIBILITY, ROUNDING
+from ifonly.tolerances import FEASIBILITY, PROGRAM_ROUNDINGS, ROUNDING
 
 __all__ = ["safe_ranges"]
 
-_SECONDS = 2.0  # for one program, if so much is left
-_LEAD = 0.5  # the share of an answer's own lead that may be used up
 _MOST = FEASIBILITY  # and no more than this beyond rounding, so that a range ends where the outcome does
-_ROUNDINGS = 64.0
-_REFINEMENTS = 20
-_SAMPLES = 2049
-_INWARDS = np.array([0.0, *np.geomspace(ROUNDING, 1.0, 49)])
 
 
 def safe_ranges(
@@ -77,7 +71,7 @@ def _interval(
         first, last = _run(goal.holds(query, _rows(u, query.schema.starts[j], cells.low)), int(cells.index(value)))
         return float(cells.low[first]), float(cells.high[last])
     if not goal.gaps([Affine()] * form.n_outputs, 0.0):
-        points = np.unique([*np.linspace(low, high, _SAMPLES), value])
+        points = np.unique([*np.linspace(low, high, query.tuning.ranges.samples), value])
         kept = goal.holds(query, _rows(u, query.schema.starts[j], points))
         first, last = _run(kept, int(np.searchsorted(points, value)))
         return float(points[first]), float(points[last])
@@ -106,7 +100,7 @@ def _before_flip(
     assert isinstance(feature, Numeric)
     own = float(lead(goal, goal.read.form(u[None, :]))[0])
     noise = goal.rounding(goal.read.form, Box.of(query.schema, query.factual))
-    least = min(_LEAD * own, _MOST * own + _ROUNDINGS * noise)
+    least = min(query.tuning.ranges.lead * own, _MOST * own + PROGRAM_ROUNDINGS * noise)
     if least <= 0 or end == value:
         return value
     side = 1.0 if end > value else -1.0
@@ -136,7 +130,7 @@ def _nearest_flip(
     """
     value, end = span
     form: Form = goal.read.form
-    for _ in range(_REFINEMENTS):
+    for _ in range(query.tuning.ranges.refinements):
         if deadline.passed:
             return value
         mip = Mip()
@@ -145,7 +139,8 @@ def _nearest_flip(
         # the gap is lost: at most `least`
         mip.row(gap, upper=least)
         mip.minimise((x.raw(j) - value) * (1.0 if end > value else -1.0))
-        answer = solve(mip.arrays(), backend, Limits(_SECONDS).within(deadline.left()))
+        limits = Limits(query.tuning.ranges.seconds, tuning=query.tuning)
+        answer = solve(mip.arrays(), backend, limits.within(deadline.left()))
         if answer.status is Status.INFEASIBLE:
             return None
         if answer.values is None or answer.status is not Status.OPTIMAL:
@@ -187,7 +182,8 @@ def _confirmed(
 
 
 def _on_the_way_back(query: Query, goals: Sequence[Goal], u: FloatArray, at: int, end: float) -> float:
-    values = query.schema.stored(_rows(u, at, end + (u[at] - end) * _INWARDS))
+    inwards = np.array([0.0, *np.geomspace(ROUNDING, 1.0, query.tuning.ranges.inwards)])
+    values = query.schema.stored(_rows(u, at, end + (u[at] - end) * inwards))
     kept = _agreed(goals, values)
     return float(values[int(np.argmax(kept)), at]) if kept.any() else float(u[at])
 

@@ -230,6 +230,7 @@ def _statistics(model: Any, layout: _Layout, inner: Source) -> Statistics:
         lambda f, border: question({"split_type": "FloatFeature", "float_feature_index": f, "border": border}),
         lambda f, value: question({"split_type": "OneHotFeature", "cat_feature_index": f, "value": value}),
         inner.where,
+        inner.tuning.most_nodes,
     )
 
 

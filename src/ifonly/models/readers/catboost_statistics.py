@@ -28,7 +28,6 @@ _EMPTY = _WORD  # the hash of a slot of the table that nothing is in
 _COUNTED = frozenset({"Counter", "FeatureFreq"})
 _MEANS = frozenset({"BinarizedTargetMeanValue", "FloatTargetMeanValue"})
 _CLASSES = frozenset({"Borders", "Buckets"})
-_MOST_NODES = 2_000_000
 
 
 def _with(known: int, value: int) -> int:
@@ -146,7 +145,9 @@ class Statistics:
         number: Callable[[int, float], Question],
         equals: Callable[[int, float], Question],
         where: str,
+        most_nodes: int,
     ) -> None:
+        self.most_nodes = most_nodes
         self.model, self.codes, self.number, self.equals, self.where = model, codes, number, equals, where
         info = model["features_info"]
         first = sum(len(f["borders"] or ()) for f in info.get("float_features", []))
@@ -169,7 +170,7 @@ class Statistics:
         statistic, limit = self._statistic(ctr), np.float32(split["border"])
 
         def below(i: int, known: int) -> int:
-            if len(nodes.rows) > _MOST_NODES:
+            if len(nodes.rows) > self.most_nodes:
                 raise UnsupportedModel(
                     f"{self.where}the combinations of categories in this CatBoost model are too many to unfold. Fit it "
                     "with max_ctr_complexity=1."

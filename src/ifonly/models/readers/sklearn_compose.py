@@ -261,7 +261,7 @@ def _seen_by_final(n: int, source: Source, passthrough: bool) -> Source:
         return np.hstack([V[:, :n], Z.toarray() if hasattr(Z, "toarray") else Z])
 
     columns = (*outputs, *(_shifted(c, n) for c in source.columns))
-    return Source(schema, columns, evaluate, np.concatenate([np.zeros(n), source.base]))
+    return Source(schema, columns, evaluate, np.concatenate([np.zeros(n), source.base]), tuning=source.tuning)
 
 
 def _shifted(column: Column, n: int) -> Column:

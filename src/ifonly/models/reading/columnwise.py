@@ -30,10 +30,6 @@ __all__ = ["column_wise", "declaration", "read_columns"]
 
 Declared = TypeVar("Declared")
 
-_MOST_VALUES = 100_000  # of a grid that is pushed through value by value
-_MOST_STEPS = 2_000
-_PROBES = 257
-
 
 def column_wise(how: Any = True) -> Callable[[Declared], Declared]:
     """Mark a function, or a class of transformers, as one that looks at one column at a time.
@@ -132,9 +128,9 @@ class _Reading:
         tried = [self._probed(j, feature, shape, *ends) for ends in self._ranges(feature)]
         return next((along for along in tried if np.isfinite(along.outputs).all()), tried[-1])
 
-    @staticmethod
-    def _enumerable(feature: Numeric) -> bool:
-        return feature.step is not None and 3.0 * (feature.upper - feature.lower) / feature.step < _MOST_VALUES
+    def _enumerable(self, feature: Numeric) -> bool:
+        most = self.source.tuning.most_values
+        return feature.step is not None and 3.0 * (feature.upper - feature.lower) / feature.step < most
 
     def _probed(self, j: int, feature: Numeric, shape: Any, low: float, high: float) -> _Along:
         """Return the outputs at every value of a grid, or at some values of a function with a declared shape."""
@@ -144,7 +140,7 @@ class _Reading:
             return _Along(x, self._outputs(self.source.vary(j, x)), "grid")
         if shape not in ("monotone", "affine"):
             raise self._not_enough(j)
-        x = np.linspace(low, high, _PROBES)
+        x = np.linspace(low, high, self.source.tuning.probes)
         return _Along(x, self._outputs(self.source.vary(j, x)), str(shape))
 
     @staticmethod
@@ -223,7 +219,7 @@ class _Reading:
                 )
             return self._monotone(name, j, k, along)
         jumps = np.flatnonzero(rise != 0)
-        if len(jumps) > _MOST_STEPS:
+        if len(jumps) > self.source.tuning.most_steps:
             why = f"bent by {self.kind}"
             return Column(name, frozenset({j}), None, why=why, monotone=monotone, reach=reach)
         cells = values[np.append(jumps, len(values) - 1)]
@@ -249,16 +245,18 @@ class _Reading:
         def value(x: FloatArray) -> FloatArray:
             return self._outputs(self.source.vary(j, x))[:, k]
 
-        if len(np.unique(values)) > _PROBES // 4:
+        if len(np.unique(values)) > self.source.tuning.probes // 4:
             return Column(name, frozenset({j}), None, why=f"bent by {self.kind}", monotone=True)
-        cuts = _jumps_between(value, along.x, values)
+        cuts = _jumps_between(value, along.x, values, self.source.tuning.most_steps)
         if cuts is None:
             return Column(name, frozenset({j}), None, why=f"bent by {self.kind}", monotone=True)
         cells = value(np.append(cuts, along.x[-1]))
         return replace(step_column(name, self.source, j, cuts, cells, self.who), monotone=False)
 
 
-def _jumps_between(value: Callable[[FloatArray], FloatArray], x: FloatArray, at: FloatArray) -> FloatArray | None:
+def _jumps_between(
+    value: Callable[[FloatArray], FloatArray], x: FloatArray, at: FloatArray, most: int
+) -> FloatArray | None:
     """Return the last float before every jump of a monotone step function, None when they are too many.
 
     Pairs of neighbours with different values are halved, all at once, until they are neighbouring floats.
@@ -270,7 +268,7 @@ def _jumps_between(value: Callable[[FloatArray], FloatArray], x: FloatArray, at:
         low, high, below, above = low[apart], high[apart], below[apart], above[apart]
         if not low.size:
             return np.array(sorted(cuts))
-        if len(low) + len(cuts) > _MOST_STEPS:
+        if len(low) + len(cuts) > most:
             return None
         middle = 0.5 * (low + high)
         done = (middle <= low) | (middle >= high)

@@ -16,13 +16,11 @@ from ifonly.models.forms.network import Graph, Signal
 from ifonly.models.read import Read
 from ifonly.models.reading.source import Source
 from ifonly.models.reading.transforms import apply_transformer
+from ifonly.tolerances import SAME_GRAPH
 
 __all__ = ["Linked", "agrees", "as_classifier", "as_regressor", "clip", "combine", "joined", "received"]
 
 Array = npt.NDArray[Any]
-
-# Float32 keeps seven digits; a graph that was misread is wrong in the first few.
-_SAME = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +167,7 @@ def agrees(read: Read, adapter: Any, source: Source) -> Read:
     else:
         theirs = np.asarray(adapter.predict(Z), dtype=np.float64)
         gap = float(np.abs(scores[:, 0] - theirs).max() / max(1.0, float(np.abs(theirs).max())))
-    if not gap <= _SAME:
+    if not gap <= SAME_GRAPH:
         raise UnsupportedModel(
             f"{source.where}{type(adapter).__name__}: what was read differs from what it computes by {gap:.2g}. "
             "A reshape or an operation over rows is the usual cause; keep to one row in, one row of scores out."

@@ -20,8 +20,6 @@ __all__ = ["Below", "Split", "pull_back"]
 BoolArray = npt.NDArray[np.bool_]
 Below = Callable[[FloatArray, FloatArray], BoolArray]
 
-_NEIGHBOURS = 16  # floats on either side of a cut on a polynomial that are looked at one by one
-
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -122,7 +120,9 @@ def _turning(source: Source, column: int, j: int, thresholds: FloatArray, below:
     limit = thresholds[which]
     swap = ~at_begin[piece, which]
     cut = _bisect(source, j, lambda x: below(z(x), limit), swap, begin[piece], end[piece])
-    near = _near(lambda x, t: below(z(x), t), cut, limit, swap) if feature.step is None else {}
+    near = (
+        _near(lambda x, t: below(z(x), t), cut, limit, swap, source.tuning.neighbours) if feature.step is None else {}
+    )
     turns: list[list[float]] = [[] for _ in thresholds]
     for i in range(len(begin)):
         if i > 0:
@@ -139,11 +139,11 @@ def _turning(source: Source, column: int, j: int, thresholds: FloatArray, below:
     ]
 
 
-def _near(holds: Below, cut: FloatArray, limit: FloatArray, swap: BoolArray) -> dict[int, list[float]]:
+def _near(holds: Below, cut: FloatArray, limit: FloatArray, swap: BoolArray, reach: int) -> dict[int, list[float]]:
     """Return all turns among the floats next to each cut: rounding may turn a comparison back once or twice there."""
     if not cut.size:
         return {}
-    places = _ordered(cut)[:, None] + np.arange(-_NEIGHBOURS, _NEIGHBOURS + 1)
+    places = _ordered(cut)[:, None] + np.arange(-reach, reach + 1)
     flat = np.ascontiguousarray(places.reshape(-1))
     table = holds(_unordered(flat), np.repeat(limit, places.shape[1])).reshape(places.shape) != swap[:, None]
     out = {}

@@ -19,6 +19,7 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import UnsupportedModel
 from ifonly.models.forms.polynomials import Polynomials
 from ifonly.runtime.memo import cached_property
+from ifonly.runtime.tuning import DEFAULT, Reading
 from ifonly.runtime.warning_filters import silenced
 
 __all__ = ["Column", "Source", "representatives"]
@@ -96,6 +97,8 @@ class Source:
         A canonical row with no missing value, on which single features are varied.
     where
         A prefix for error messages, such as "Step 'clf': ".
+    tuning
+        The tuned numbers of reading.
     """
 
     schema: Schema
@@ -103,9 +106,12 @@ class Source:
     evaluate: Callable[[FloatArray], Any]
     base: FloatArray
     where: str = ""
+    tuning: Reading = DEFAULT.reading
 
     @classmethod
-    def raw(cls, schema: Schema, prepare: Callable[[FloatArray], Any], base: FloatArray) -> Source:
+    def raw(
+        cls, schema: Schema, prepare: Callable[[FloatArray], Any], base: FloatArray, tuning: Reading = DEFAULT.reading
+    ) -> Source:
         """Return the source of an estimator that receives the user's frame as it is."""
         columns = []
         for j, feature in enumerate(schema.features):
@@ -118,7 +124,7 @@ class Source:
                 columns.append(Column(feature.name, frozenset({j}), None, why="a text category", labels=True))
                 continue
             columns.append(Column(feature.name, frozenset({j}), weights, identity=True))
-        return cls(schema, tuple(columns), prepare, base)
+        return cls(schema, tuple(columns), prepare, base, tuning=tuning)
 
     def within(self, step: str) -> Source:
         """Return the same source with a more precise prefix for error messages."""

@@ -1,0 +1,264 @@
+"""Tuning: every number that was chosen and not derived, in one frozen value that can be passed in.
+
+A `Tuning` says when an engine gives up, how often something is repeated, and how the time is shared out. No proof rests on
+it: with other numbers a search takes another way or runs out of time, but what it calls proven is proven. Tolerances,
+on which proofs do rest, are in `ifonly.tolerances`. Only the group `Clouds` has a say in a question's meaning, which it
+tells where it does.
+
+Behind each number stands what it was chosen by: a *measurement* (sections named in quotes are those of
+``docs/what-was-tried.md``), or the word *guess*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from math import inf
+
+import numpy as np
+
+__all__ = ["DEFAULT", "Tuning"]
+
+
+class _Numbers:
+    """Group of numbers; each must be finite and not negative, and whole where the tuned one is."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, one.name)
+            kind = (int, np.integer) if isinstance(one.default, int) else (int, float, np.integer, np.floating)
+            numbers = value if isinstance(one.default, tuple) and isinstance(value, tuple) else (value,)
+            if any(not isinstance(v, kind) or isinstance(v, bool) or not 0 <= v < inf for v in numbers):
+                what = "a whole number" if isinstance(one.default, int) else "a finite number"
+                raise ValueError(
+                    f"{type(self).__name__}.{one.name} must be {what} of at least 0, got {value!r}. "
+                    f"Leave it out for the tuned one, {one.default!r}."
+                )
+
+
+# -- engines ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class KnapsackSearch(_Numbers):
+    """Branch and bound of the knapsack: `ifonly.search.knapsack`."""
+
+    most_nodes: int = 4000  # nodes after which it gives up; guess
+    most_lines: int = 60  # cuts of two lines for one bound; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellSearch(_Numbers):
+    """Branch and bound over boxes of cells: `ifonly.search.cells`."""
+
+    first_look: int = 500  # parts after which progress is judged first, then whenever they double; measured, as below
+    # Share that must be closed by then, ten times as much at each further look; measured, "Forests without a program":
+    # at most 9e-16 where the search was not closed, 2e-6 and more where it was.
+    least_done: float = 1e-7
+    most_parts: int = 400_000  # guess: ten times the most that a closed question took there
+    seconds_per_leaf: float = 5e-6  # of making the tables of a search, in one go; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxSearch(_Numbers):
+    """Branch and bound over boxes, with a solver: `ifonly.search.boxes`."""
+
+    tiny: int = 80  # columns of a program that is solved without its relaxation first; guess
+    large: int = 800  # open leaves that make a better incumbent worth its time; guess
+    dear: float = 0.34  # share of the budget that makes a feature worth a split; guess, "Splitting on dear features"
+    shallow: float = 0.5  # share of the budget at which a network is tried first; measured, "Networks"
+    deep: float = 0.2  # share of the open gap at which a hull is tried first; measured, "Hulls of many rows"
+    deeper: float = 1.5  # by which that share grows when nothing is found; measured, the same
+    shift: float = 0.3  # up and down of what is rounded at one half; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramSize(_Numbers):
+    """Size and start of a program before it is built: `ifonly.search.affordable`."""
+
+    share: float = 0.3  # of the sum of squared leaves that are entries; measured: 0.19 to 0.42
+    per_leaf: float = 7.0  # entries beside that; measured on trees of depth 3
+    most_entries: int = 5_000_000  # measured: some 130 bytes each, 650 MB
+    per_entry: float = 1e-6  # seconds until the solver looks at the clock; measured: half of that
+    start: float = 0.05  # seconds that it takes however few there are; guess
+    per_entry_of_few: float = 3e-6  # measured: one to two microseconds where there are some ten thousand
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncumbentSearch(_Numbers):
+    """Incumbents before and during a search: `ifonly.search.incumbents`."""
+
+    small: int = 400  # open leaves that the solver closes in a few milliseconds; guess
+    most_pairs: int = 10_000_000  # pairs of values of two features, for one box; guess, "Incumbents"
+    pairs_at_once: int = 1_000_000  # in one table; measured: some 50 MB
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answering(_Numbers):
+    """Repair of answers that the model refused, and further answers: `ifonly.search.answering`, `several`."""
+
+    widenings: int = 6  # of the margin; guess
+    widening: float = 100.0  # by which the margin grows each time; guess
+    repairs: int = 200  # forms made finer and points ruled out, before the margin is widened; guess
+    boxes: int = 12  # in which a further answer is looked for before it is searched; guess
+    rows_per_answer: int = 4  # training rows that may start one; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blame(_Numbers):
+    """Search for the demands that clash: `ifonly.search.blame`."""
+
+    halvings: int = 6  # of the radius of a ball that is too large; guess
+    share: float = 0.5  # of the time left that one search may take; guess
+
+
+# -- questions and criteria ------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class Asking(_Numbers):
+    """Points that are tried for a question: `ifonly.question`."""
+
+    sample: int = 4000  # training rows, drawn evenly, for heuristics; guess
+    halvings: int = 12  # of the way to a point that crosses the boundary; guess: 1/4096 of it
+    quick: float = 0.002  # seconds for some rows after which many more are checked at once; guess
+    slow: float = 0.01  # and after which fewer are; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class Causes(_Numbers):
+    """Candidates of a causal question: `ifonly.criteria.causality.acting`."""
+
+    halvings: int = 12  # of the way back to the factual; guess: 1/4096 of it
+    rows: int = 2  # training rows that are acted towards; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clouds(_Numbers):
+    """Clusters and isolation forests of `Manifold`: these say what it demands, so answers depend on them."""
+
+    most_clusters: int = 8  # guess
+    silhouette_rows: int = 2000  # by which the number of clusters is chosen; guess
+    trees: int = 30  # of an isolation forest; guess
+    samples: int = 64  # of one tree; guess: deeper trees make the program larger, not the verdict better
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hulls(_Numbers):
+    """Hulls of training rows: `ifonly.criteria.manifold`."""
+
+    seeds: int = 8  # rows near a point with which its program starts; guess
+    tangents: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125, 0.03125)  # of a square, as shares of its reach; guess
+    wolfe_rounds: int = 2000  # of Wolfe's algorithm; guess
+    squeezes: int = 3  # passes over the box; guess
+    worth: float = 0.8  # share of the box that must go to make another pass worth it; guess
+    rows_at_once: int = 256  # that are put to the model; guess
+    lines: int = 40  # to training rows, along which points are looked for; guess
+    stops: int = 12  # points on a line; guess
+    walks: int = 6  # from the most promising points; guess
+    steps: int = 12  # of a walk; guess
+    sparser: int = 4  # rounds of fewer changes; guess
+    least_move: float = 1e-3  # below which a change costs no more to take back; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class Balls(_Numbers):
+    """Robust answers: `ifonly.criteria.robustness`, all but the ranges."""
+
+    reserved: float = 0.25  # share of the time kept for the proof of an answer that comes at the last moment; guess
+    as_long: float = 2.0  # times the longest proof so far is kept, if that is less; guess
+    refinements: int = 20  # of a form, for one attack; guess
+    gap: float = 0.1  # of the least lead at which an attack may end; guess: what flips, flips by however much
+    fine: float = 10.0  # steps of a grid within the reach that make it as good as continuous; guess
+    copies: int = 5  # of a model that boxes can replace, in linf; guess: more make the program slow
+    copies_round: int = 3  # the same in l2; guess
+    lifts: int = 4  # of an answer that an attack broke; guess
+    lift_gap: float = 0.02  # to which such a lift is solved; guess
+    sweeps: int = 2  # over the features, to pull a robust point back; guess
+    spread: int = 65  # values of one feature that are tried on the way; guess
+    pulling: float = 0.2  # share of the time left that this may take; guess
+    halvings: int = 60  # of the price at which a shift fills its ball; guess: beyond the digits of a float64
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafeRanges(_Numbers):
+    """Ranges around an answer: `ifonly.criteria.robustness.ranges`."""
+
+    seconds: float = 2.0  # for one program, if so much is left; guess
+    lead: float = 0.5  # share of an answer's own lead that may be used up; guess
+    refinements: int = 20  # of a form, for one end; guess
+    samples: int = 2049  # values between the ends that must not flip; guess
+    inwards: int = 49  # values on the way back from an end that did; guess
+
+
+# -- solvers and models ----------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class Solving(_Numbers):
+    """Programs and their verdicts: `ifonly.solvers`."""
+
+    heuristic_effort: float = 0.01  # of HiGHS with a cut-off: next to none; measured, "Options of HiGHS"
+    interior_from: int = 300  # columns from which relaxations go to the interior point method; guess, the same
+    rounds: int = 40  # of solving and confirming one program; guess: a handful at most in the battery
+    repair_seconds: float = 0.05  # kept for the repair of a point that comes at the last moment; guess
+    repair_share: float = 0.2  # and no more than this share of the time; guess
+    tangent_rounds: int = 200  # of adding tangents; guess
+    rescalings: int = 6  # of a program whose columns have become narrower; guess
+    narrower: float = 0.5  # share of its width that makes another scaling worth it; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnGeneration(_Numbers):
+    """Column generation, and branch and price: `ifonly.solvers.priced_lp`, `branch_and_price`."""
+
+    written_down: int = 200  # columns that are cheaper to write down than to generate; guess
+    smaller: float = 0.6  # share of the first gap at which a smaller program is worth building; guess
+    at_once: int = 20  # columns that enter in one round; guess
+    penalty: float = 100.0  # of slack at first, then ten times as much; guess
+    dearest: float = 1e7  # penalty at which that ends; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(_Numbers):
+    """Models on their way into forms: `ifonly.models.reading`, `readers`."""
+
+    most_values: int = 100_000  # of a grid that are pushed through a transformer one by one; guess
+    most_steps: int = 2_000  # of a column that is read as a step function; guess
+    probes: int = 257  # of a declared transformer along a continuous feature; guess
+    neighbours: int = 16  # floats on either side of a cut on a polynomial; guess: a comparison turns back once or twice
+    remembered: int = 8  # rows put to the model, per thread that asks one; guess
+    most_nodes: int = 2_000_000  # of CatBoost's unfolded statistics; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """The numbers that ifonly was tuned by, in groups; pass one with other numbers to an `Explainer`.
+
+    Examples
+    --------
+    >>> tuning = Tuning(cells=CellSearch(most_parts=1000))
+    >>> tuning.cells.most_parts, tuning.cells.first_look
+    (1000, 500)
+    """
+
+    knapsack: KnapsackSearch = field(default=KnapsackSearch())
+    cells: CellSearch = field(default=CellSearch())
+    boxes: BoxSearch = field(default=BoxSearch())
+    size: ProgramSize = field(default=ProgramSize())
+    incumbents: IncumbentSearch = field(default=IncumbentSearch())
+    answering: Answering = field(default=Answering())
+    blame: Blame = field(default=Blame())
+    asking: Asking = field(default=Asking())
+    causes: Causes = field(default=Causes())
+    clouds: Clouds = field(default=Clouds())
+    hulls: Hulls = field(default=Hulls())
+    balls: Balls = field(default=Balls())
+    ranges: SafeRanges = field(default=SafeRanges())
+    solving: Solving = field(default=Solving())
+    columns: ColumnGeneration = field(default=ColumnGeneration())
+    reading: Reading = field(default=Reading())
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if not isinstance(getattr(self, one.name), type(one.default)):
+                raise TypeError(
+                    f"Tuning.{one.name} must be a {type(one.default).__name__}, got {getattr(self, one.name)!r}. "
+                    f"Write Tuning({one.name}={type(one.default).__name__}(...)), from ifonly.runtime.tuning."
+                )
+
+
+DEFAULT = Tuning()
