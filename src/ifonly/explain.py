@@ -16,7 +16,7 @@ import pandas as pd
 from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
-from ifonly.criteria.validity import Target, resolve
+from ifonly.criteria.validity import Target, as_target, resolve
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import (
     CriterionError,
@@ -144,7 +144,8 @@ class Explainer:
         row
             The factual: a dict, Series, one-row frame or array.
         want
-            The wanted class, or a `Target`; None means the other class of a two-class model.
+            The wanted class, a list of classes of which any will do, or a `Target`; None means the other class of a
+            two-class model.
         n
             How many different counterfactuals to return.
         criteria
@@ -361,9 +362,9 @@ class Explainer:
     def _wish(self, want: Any, factual: FloatArray) -> Any:
         """Return what is wanted, with the other class of two in place of None."""
         classes = self.model.read.classes
-        label = want.label if isinstance(want, Target) else want
-        interval = isinstance(want, Target) and (want.at_least is not None or want.at_most is not None)
-        if label is None and not interval and len(classes) == 2:
+        target = as_target(want)
+        named = any(part is not None for part in (target.label, target.at_least, target.at_most, target.any_of))
+        if not named and len(classes) == 2:
             if self.surrogate is None:
                 now = int(self.model.read.decide(self.model.read.form(factual[None, :]))[0])
             else:

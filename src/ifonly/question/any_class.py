@@ -26,9 +26,9 @@ __all__ = ["AnyClassGoal"]
 class AnyClassGoal(Goal, Branches):
     """The model predicts one of these classes.
 
-    With scores ``s``, wanted classes ``W`` and all others ``O``, the first of the largest winning: a class of ``W`` is predicted
-    iff some ``k`` of ``W`` has ``s_k >= s_m`` for the ``m > k`` of ``O`` and ``s_k > s_m`` for the ``m < k`` of ``O``. Leads among
-    the wanted classes do not matter, so ties between them need no margin.
+    With scores ``s``, wanted classes ``W`` and all others ``O``, the first of the largest winning: a class of ``W`` is
+    predicted iff some ``k`` of ``W`` has ``s_k >= s_m`` for the ``m > k`` of ``O`` and ``s_k > s_m`` for the ``m < k`` of
+    ``O``. Leads among the wanted classes do not matter, so ties between them need no margin.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class AnyClassGoal(Goal, Branches):
         """Say which scores clear the goal by a margin."""
         if self.leader is not None:
             return super().clears(scores, margin)
-        return np.any([replace(self, leader=k).clears(scores, margin) for k in self.indices], axis=0)
+        return np.asarray(np.any([replace(self, leader=k).clears(scores, margin) for k in self.indices], axis=0))
 
     def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which scores a wanted class wins with."""
@@ -123,5 +123,5 @@ class AnyClassGoal(Goal, Branches):
         scores = self.read.form(U)
         probabilities = self.read.probabilities(scores)
         if probabilities is None:
-            return self._each(scores).max(axis=1)
+            return np.asarray(self._each(scores).max(axis=1))
         return np.asarray(probabilities[:, list(self.indices)].max(axis=1))

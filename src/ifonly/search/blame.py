@@ -18,9 +18,9 @@ from ifonly.errors import Infeasible, Relaxation
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Loosens, Remains, dropped
+from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.demand import Demand
 from ifonly.question.found import Ended, Found
-from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.goal import ClassGoal, Goal
 from ifonly.question.guidance import Branch, Branches
 from ifonly.question.outside import Outside
