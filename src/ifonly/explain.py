@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Explainer"]
 
-DEFAULT_CRITERIA: tuple[Criterion, ...] = (Proximity("l1", scale="range"), Sparsity(price=0.1))
+DEFAULT_CRITERIA: tuple[Criterion, ...] = (Proximity("l1", scale="auto"), Sparsity(price=0.1))
 
 
 class Explainer:
@@ -68,7 +68,7 @@ class Explainer:
         What the columns mean; read off `X` when not given.
     criteria
         The house policy: criteria that hold for every call. The default is
-        ``(Proximity("l1", scale="range"), Sparsity(price=0.1))``.
+        ``(Proximity("l1", scale="auto"), Sparsity(price=0.1))``.
     solver
         ``"auto"``, ``"highs"``, ``"scip"`` or ``"gurobi"``.
     random_state
@@ -419,7 +419,7 @@ def combined(house: Sequence[Criterion], call: Sequence[Criterion]) -> tuple[Cri
         kept.append(criterion)
     merged = (*kept, *call)
     if not any(isinstance(c, Proximity) for c in merged):
-        merged = (Proximity("l1", scale="range"), *merged)
+        merged = (Proximity("l1", scale="auto"), *merged)
     return merged
 
 

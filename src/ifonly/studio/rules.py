@@ -74,7 +74,7 @@ def _proximity(state: State, subject: Subject) -> Proximity | None:
     efforts = {subject.schema.names[j]: EFFORTS[own.effort] for j, own in state.limits.items() if own.effort != 3}
     if not efforts:
         return None
-    house = next((c for c in subject.explainer.criteria if isinstance(c, Proximity)), Proximity("l1", scale="range"))
+    house = next((c for c in subject.explainer.criteria if isinstance(c, Proximity)), Proximity("l1", scale="auto"))
     weights = {**house.weights, **{name: house.weights.get(name, 1.0) * w for name, w in efforts.items()}}
     return replace(house, weights=weights)
 
