@@ -77,6 +77,7 @@ def check(markdown: str, name: str) -> int:
             continue
         shown = block.language in {"", "text"} and block.directly_after_previous
         if shown and printed is not None:
+            assert block.text.strip(), f"{name}:{block.line} shows an output that is empty"
             assert comparable(printed) == comparable(block.text), f"{name}:{block.line} shows other output"
         printed = None
     return ran
@@ -191,3 +192,8 @@ def test_harness_points_at_the_line_that_fails(empty_folder: Path) -> None:
     with pytest.raises(ZeroDivisionError) as failure:
         check("words\n\n```python\nx = 0\n1 / x\n```", "sample.md")
     assert failure.traceback[-1].lineno == 4
+
+
+def test_harness_notices_an_output_that_is_empty(empty_folder: Path) -> None:
+    with pytest.raises(AssertionError, match=r"sample\.md:6 shows an output that is empty"):
+        check("```python\nx = 1\n```\n\n```text\n```", "sample.md")

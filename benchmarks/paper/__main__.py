@@ -15,7 +15,8 @@ from pathlib import Path  # noqa: E402
 
 from benchmarks.paper import report  # noqa: E402
 from benchmarks.paper.answers import Cell  # noqa: E402
-from benchmarks.paper.models import MODELS  # noqa: E402
+from benchmarks.paper.authors import FOLDER, ForestMissing  # noqa: E402
+from benchmarks.paper.models import AUTHORS, MODELS, NAMES  # noqa: E402
 from benchmarks.paper.ours import OBJECTIVES  # noqa: E402
 from benchmarks.paper.run import ONE, THREE, Settings, plan, run  # noqa: E402
 from benchmarks.paper.sets import SETS  # noqa: E402
@@ -42,7 +43,9 @@ def options(arguments: Sequence[str] | None = None, prog: str = "python -m bench
     parser = argparse.ArgumentParser(prog=prog, description="The paper's comparison, with the peers' real code.")
     several: dict[str, object] = {"metavar": "A,B"}
     parser.add_argument("--data", type=_listed(SETS), help=f"of {', '.join(SETS)} (all)", **several)  # type: ignore[arg-type]
-    parser.add_argument("--models", type=_listed(tuple(MODELS)), help=f"of {', '.join(MODELS)} (all)", **several)  # type: ignore[arg-type]
+    parser.add_argument(
+        "--models", type=_listed(NAMES), help=f"of {', '.join(NAMES)} (all that are trained here)", **several
+    )  # type: ignore[arg-type]
     parser.add_argument("--methods", type=_listed(METHODS), help=f"of {', '.join(METHODS)} (all)", **several)  # type: ignore[arg-type]
     parser.add_argument("--answers", type=int, choices=(1, 3), help="one or three answers (both)")
     parser.add_argument("--factuals", type=int, default=30, help="of the paper's 30 (30)")
@@ -53,6 +56,9 @@ def options(arguments: Sequence[str] | None = None, prog: str = "python -m bench
     )
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/paper"), help="folder of the results")
     parser.add_argument("--cache", type=Path, help="folder of the peers' environments (IFONLY_PEERS)")
+    parser.add_argument(
+        "--forests", type=Path, metavar="FOLDER", help=f"the authors' forests, for {AUTHORS} ({FOLDER})"
+    )
     parser.add_argument("--report", action="store_true", help="ask nothing, write tables and figures of what is there")
     parser.add_argument(
         "--pages", type=Path, metavar="DOCS", help="also write the page of tables and its figures there"
@@ -71,6 +77,8 @@ def options(arguments: Sequence[str] | None = None, prog: str = "python -m bench
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m benchmarks.paper") -> int:
     """Ask for what is missing, then write tables, figures and bars of all that is there."""
     chosen = options(arguments, prog)
+    if chosen.forests is not None:
+        os.environ[FOLDER] = str(chosen.forests)
     path = chosen.out / "answers.csv"
     cells = plan(chosen.data or SETS, chosen.models or list(MODELS), chosen.methods or METHODS)
     cells = [cell for cell in cells if chosen.answers in (None, cell.n)]
@@ -79,7 +87,11 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m benchmar
         cells = [c for c in cells if c.data == "compas" or (c.n == 1 and c.method != "ifonly_tr")]
     if not chosen.report:
         limits = (chosen.time_limit, chosen.peer_limit, chosen.give_up, chosen.cache)
-        _ask(cells, Settings(chosen.factuals, *limits), path)
+        try:
+            _ask(cells, Settings(chosen.factuals, *limits), path)
+        except ForestMissing as error:
+            print(error, file=sys.stderr)
+            return 4
     if not path.exists():
         print("There is nothing to report yet: run without --report first.", file=sys.stderr)
         return 4

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from benchmarks.paper.measure import published
+from benchmarks.paper.measure import printed
+from benchmarks.paper.models import AUTHORS
 from benchmarks.paper.ours import OBJECTIVES
 from benchmarks.paper.sets import SETS
 
@@ -63,9 +64,19 @@ def faultless(cells: pd.DataFrame) -> Iterator[Bar]:
 
 
 def against_paper(cells: pd.DataFrame) -> Iterator[Bar]:
-    """Yield: one answer and no trust region is at least as good as what the paper printed, at its two digits."""
+    """Yield: one answer and no trust region is at least as good as what the paper printed, at its two digits.
+
+    On the models that were trained here; and, where they were asked, on the authors' own forests.
+    """
     here = cells[(cells["n"] == 1)].set_index(["data", "model", "method"])
-    theirs = published(1)
+    theirs = printed(1)
+    own = theirs["model"] == AUTHORS
+    yield from _against(here, theirs[~own], "")
+    if AUTHORS in here.index.get_level_values("model"):
+        yield from _against(here, theirs[own], ", on the authors' own forests")
+
+
+def _against(here: pd.DataFrame, theirs: pd.DataFrame, where: str) -> Iterator[Bar]:
     for name in ("cat_proximity", "cont_proximity", "sparsity"):
         fine, lost = 0, []
         for line in theirs[theirs["method"] == "CE-OCL"].to_dict("records"):
@@ -78,7 +89,7 @@ def against_paper(cells: pd.DataFrame) -> Iterator[Bar]:
                 continue
             lost.append(f"{', '.join(key)}: {ours:.2f} here, {printed:.2f} printed{_reach(here, key, name)}")
         yield Bar(
-            f"{name}: at least the paper's CE-OCL in every cell of its table 2",
+            f"{name}: at least the paper's CE-OCL in every cell of its table 2{where}",
             f"{fine} of {fine + len(lost)} cells",
             not lost if fine + len(lost) else None,
             tuple(lost),

@@ -11,11 +11,11 @@ import pandas as pd
 
 from benchmarks.paper import answers
 from benchmarks.paper.metrics import DIVERSITY, PROXIMITY, QUALITY, WHOLE, Real, faults, paper_measures
-from benchmarks.paper.models import fitted
+from benchmarks.paper.models import AUTHORS, fitted
 from benchmarks.paper.sets import load
 from benchmarks.peers.encoding import Encoding, FloatArray
 
-__all__ = ["CELL", "MEASURES", "counts", "instances", "published", "summary"]
+__all__ = ["CELL", "MEASURES", "counts", "instances", "printed", "published", "summary"]
 
 CELL = ["data", "model", "method", "n"]
 MEASURES = (*PROXIMITY, *DIVERSITY, *QUALITY, "seconds", "cpu", "answered")
@@ -118,6 +118,12 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 def published(n: int) -> pd.DataFrame:
     """Return the figures that the paper printed (Maragno, Röber and Birbil 2022, tables 2 and 3)."""
     return pd.read_csv(_HERE / ("published_one.csv" if n == 1 else "published_three.csv"))
+
+
+def printed(n: int) -> pd.DataFrame:
+    """Return what was printed for each model of a run: the rows of the forest stand beside the authors' own forests too."""
+    rows = published(n)
+    return pd.concat([rows, rows[rows["model"] == "rf"].assign(model=AUTHORS)], ignore_index=True)
 
 
 def counts(table: pd.DataFrame) -> pd.DataFrame:

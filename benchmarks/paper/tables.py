@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.paper.measure import published
+from benchmarks.paper.measure import printed
 from benchmarks.paper.metrics import DIVERSITY, PROXIMITY
-from benchmarks.paper.models import MODELS
+from benchmarks.paper.models import NAMES
 from benchmarks.paper.run import ONE, THREE
 from benchmarks.paper.sets import SETS
 
@@ -48,14 +48,14 @@ def measures(n: int) -> tuple[str, ...]:
 def combined(cells: pd.DataFrame, n: int) -> pd.DataFrame:
     """Return our figures and the paper's, data set by data set and model by model; `source` says whose."""
     ours = cells[cells["n"] == n].assign(source="here")
-    theirs = published(n).assign(source="paper", n=n, note="", found=np.nan, instances=np.nan)
+    theirs = printed(n).assign(source="paper", n=n, note="", found=np.nan, instances=np.nan)
     shown = set(zip(ours["data"], ours["model"], strict=True))
     theirs = theirs[[pair in shown for pair in zip(theirs["data"], theirs["model"], strict=True)]]
     both = pd.concat([ours, theirs], ignore_index=True)
     order = {name: k for k, name in enumerate(ONE if n == 1 else THREE)}
     # Of an empty table a map keeps the dtype of text.
     rank = both["data"].map(list(SETS).index).astype(float) * 1e6
-    rank += both["model"].map(list(MODELS).index).astype(float) * 1e4
+    rank += both["model"].map(NAMES.index).astype(float) * 1e4
     rank += (both["source"] == "paper") * 1e3 + both["method"].map(lambda m: order.get(m, 0)).astype(float)
     return both.loc[rank.sort_values(kind="stable").index].reset_index(drop=True)
 

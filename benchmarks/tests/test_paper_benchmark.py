@@ -5,6 +5,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +16,22 @@ from click.testing import CliRunner
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.paper import answers, bars, measure, metrics, radar, remote, tables
+from benchmarks.paper import answers, authors, bars, enumeration, measure, metrics, radar, remote, tables
 from benchmarks.paper.__main__ import options
 from benchmarks.paper.answers import Cell
 from benchmarks.paper.measure import _made_whole
+from benchmarks.paper.models import Fitted
 from benchmarks.paper.replies import Reply
-from benchmarks.paper.sets import factual_positions
+from benchmarks.paper.run import plan
+from benchmarks.paper.sets import Data, factual_positions
 from benchmarks.peers.catalogue import PEERS
 from benchmarks.peers.encoding import Encoding, Field
+from benchmarks.speed.problems import encode
 
+from ifonly import Actionability, Explainer, Schema
 from ifonly.cli import files, main
+from ifonly.datasets import Dataset
+from ifonly.extend import check_reader
 
 ENCODING = Encoding(
     (
@@ -320,3 +327,110 @@ def test_a_whole_number_that_is_off_by_rounding_is_whole() -> None:
     made = _made_whole(rows, Encoding(fields))
     assert made.tolist()[:2] == [[1.0, 0.99999997], [2.4, 0.5]]
     assert np.isnan(made[2, 0])
+
+
+# -- the authors' own forests ----------------------------------------------------------------------------------------
+# Two trees on (age, income / 100, job=some): the share of class 1 is high from an income of 40 on with a job, and 60 without.
+SMALL_FOREST = {
+    "columns": ["age", "income", "job=some"],
+    "minimum": {"age": 20.0, "income": 0.0},
+    "maximum": {"age": 60.0, "income": 100.0},
+    "trees": [
+        {
+            "column": [2, 1, -2, -2, 1, -2, -2],
+            "threshold": [0.5, 0.595, -2.0, -2.0, 0.395, -2.0, -2.0],
+            "left": [1, 2, -1, -1, 5, -1, -1],
+            "right": [4, 3, -1, -1, 6, -1, -1],
+            "p1": [0.5, 0.5, 0.1, 0.9, 0.5, 0.1, 0.9],
+        },
+        {
+            "column": [0, -2, -2],
+            "threshold": [0.5, -2.0, -2.0],
+            "left": [1, -1, -1],
+            "right": [2, -1, -1],
+            "p1": [0.5, 0.4, 0.3],
+        },
+    ],
+    "check_rows": [[0.0, 0.6, 0.0], [1.0, 0.5, 0.0], [1.0, 0.5, 1.0]],
+    "check_p1": [0.65, 0.2, 0.6],
+}
+
+
+def small_authors_set(folder: Path) -> Data:
+    """A data set of 60 people, of whom two are the factuals, and its forest in a file."""
+    rng = np.random.default_rng(0)
+    levels = pd.CategoricalDtype(["none", "some"])
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(20, 61, 60),
+            "job": pd.Series(rng.choice(["none", "some"], 60), dtype=levels),
+            "income": rng.integers(0, 101, 60),
+        }
+    )
+    frame.loc[:1, ["age", "income"]] = [[20, 0], [60, 100]]
+    frame.loc[2:3, ["age", "job", "income"]] = [[30, "none", 35], [50, "some", 20]]
+    target = pd.Series((frame["income"] > 50).astype(int), name="y")
+    schema = Schema.infer(frame)
+    people = Dataset("people", frame, target, schema, 1, ("age",), "made up", "nobody", "none")
+    (folder / "authors_forest_people.json").write_text(json.dumps(SMALL_FOREST))
+    return Data("people", people, people, (2, 3), encode(schema))
+
+
+def test_the_authors_forests_are_read_as_a_third_party_reads(tmp_path: Path) -> None:
+    data = small_authors_set(tmp_path)
+    model = authors.pipeline(tmp_path / "authors_forest_people.json", data)
+    assert model.predict(data.factuals).tolist() == [0, 0]
+    check_reader(model, data.train.frame, schema=data.train.schema)
+    explainer = Explainer(model, data.train.frame, schema=data.train.schema)
+    house = [Actionability(frozen=["age"])]
+    first, second = (explainer.explain(data.test.frame.iloc[[p]], want=1, criteria=house) for p in (2, 3))
+    # By hand: without a job from 35 to 60 is 0.25 of the range, a job costs 1 and 40 would still be needed.
+    assert [(c.feature, c.after) for c in first[0].changes] == [("income", 60)]
+    assert [(c.feature, c.after) for c in second[0].changes] == [("income", 40)]
+
+
+def test_enumeration_counts_the_changes_that_are_needed(tmp_path: Path) -> None:
+    data = small_authors_set(tmp_path)
+    model = authors.pipeline(tmp_path / "authors_forest_people.json", data)
+    found = enumeration.fewest(Fitted(data, "authors", model, (2, 3), ()))
+    assert (found.by_one, found.by_two, found.more, found.features) == (2, 0, 0, 3)
+    # With income at most 50, the one without a job needs both; frozen jobs as well, and nothing turns it.
+    for frozen, expected in ((("age",), (1, 1, 0)), (("age", "job"), (1, 0, 1))):
+        people = replace(data.train, immutable=frozen)
+        fields = tuple(replace(f, high=50.0) if f.name == "income" else f for f in data.encoding.fields)
+        narrow = replace(data, train=people, encoding=Encoding(fields))
+        found = enumeration.fewest(Fitted(narrow, "authors", model, (2, 3), ()))
+        assert (found.by_one, found.by_two, found.more) == expected
+    assert found.sparsity == pytest.approx(1 - (1 + 3) / (2 * 3))
+    assert "| people | 1 | 0 | 1 | at most 0.333 |" in enumeration.markdown([found])
+
+
+def test_a_damaged_or_missing_forest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = small_authors_set(tmp_path)
+    path = tmp_path / "authors_forest_people.json"
+    path.write_text(json.dumps(SMALL_FOREST | {"check_p1": [0.65, 0.3, 0.6]}))
+    with pytest.raises(ValueError, match="damaged"):
+        authors.pipeline(path, data)
+    path.write_text(json.dumps(SMALL_FOREST | {"columns": ["age", "income", "job=other"]}))
+    with pytest.raises(ValueError, match="the data's levels are"):
+        authors.pipeline(path, data)
+    monkeypatch.delenv(authors.FOLDER, raising=False)
+    with pytest.raises(authors.ForestMissing, match="--forests FOLDER"):
+        authors.forest_file("people")
+    monkeypatch.setenv(authors.FOLDER, str(tmp_path))
+    assert authors.forest_file("people") == path
+    with pytest.raises(authors.ForestMissing, match="authors_forest_adult"):
+        authors.forest_file("adult")
+
+
+def test_the_printed_forest_stands_beside_the_authors_own() -> None:
+    table = fake_instances()
+    table["model"] = "authors"
+    cells = measure.summary(table)
+    text = tables.markdown(tables.combined(cells, 1), 1)
+    assert "### compas, authors" in text
+    assert "| paper: CE-OCL | 30 | 1.00 (0.00) | 1.00 (0.00) | -15.23 (5.84) | 0.85 (0.01) |  |" in text
+    said = {bar.text: bar.holds for bar in bars.against_paper(cells)}
+    assert said["sparsity: at least the paper's CE-OCL in every cell of its table 2, on the authors' own forests"]
+    cells_planned = plan(["compas"], ["authors"], ["ifonly", "nice"])
+    assert [c.method for c in cells_planned] == ["ifonly", "ifonly"]

@@ -16,7 +16,7 @@ import pandas as pd
 from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
-from ifonly.criteria.validity import Target, resolve
+from ifonly.criteria.validity import Target, as_target, resolve
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import (
     CriterionError,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Explainer"]
 
-DEFAULT_CRITERIA: tuple[Criterion, ...] = (Proximity("l1", scale="range"), Sparsity(price=0.1))
+DEFAULT_CRITERIA: tuple[Criterion, ...] = (Proximity("l1", scale="auto"), Sparsity(price=0.1))
 
 
 class Explainer:
@@ -69,7 +69,7 @@ class Explainer:
         What the columns mean; read off `X` when not given.
     criteria
         The house policy: criteria that hold for every call. The default is
-        ``(Proximity("l1", scale="range"), Sparsity(price=0.1))``.
+        ``(Proximity("l1", scale="auto"), Sparsity(price=0.1))``.
     solver
         ``"auto"``, ``"highs"``, ``"scip"`` or ``"gurobi"``.
     random_state
@@ -153,7 +153,8 @@ class Explainer:
         row
             The factual: a dict, Series, one-row frame or array.
         want
-            The wanted class, or a `Target`; None means the other class of a two-class model.
+            The wanted class, a list of classes of which any will do, or a `Target`; None means the other class of a
+            two-class model.
         n
             How many different counterfactuals to return.
         criteria
@@ -370,9 +371,9 @@ class Explainer:
     def _wish(self, want: Any, factual: FloatArray) -> Any:
         """Return what is wanted, with the other class of two in place of None."""
         classes = self.model.read.classes
-        label = want.label if isinstance(want, Target) else want
-        interval = isinstance(want, Target) and (want.at_least is not None or want.at_most is not None)
-        if label is None and not interval and len(classes) == 2:
+        target = as_target(want)
+        named = any(part is not None for part in (target.label, target.at_least, target.at_most, target.any_of))
+        if not named and len(classes) == 2:
             if self.surrogate is None:
                 now = int(self.model.read.decide(self.model.read.form(factual[None, :]))[0])
             else:
@@ -427,7 +428,7 @@ def combined(house: Sequence[Criterion], call: Sequence[Criterion]) -> tuple[Cri
         kept.append(criterion)
     merged = (*kept, *call)
     if not any(isinstance(c, Proximity) for c in merged):
-        merged = (Proximity("l1", scale="range"), *merged)
+        merged = (Proximity("l1", scale="auto"), *merged)
     return merged
 
 

@@ -37,7 +37,7 @@ from ifonly.search.progress import Progress
 from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
 
 if TYPE_CHECKING:
-    from ifonly.models.reading.assemble import RawTree, assemble, float64_at_most
+    from ifonly.models.reading.assemble import RawTree, assemble, float32_at_most, float32_below, float64_at_most
     from ifonly.models.reading.columnwise import column_wise
     from ifonly.models.reading.source import Column, Source
     from ifonly.models.reading.transforms import transforms
@@ -106,6 +106,8 @@ __all__ = [
     "check_solver",
     "column_wise",
     "criterion_checks",
+    "float32_at_most",
+    "float32_below",
     "float64_at_most",
     "form_checks",
     "known_readers",
@@ -130,6 +132,8 @@ _LATE = {
     "form_checks": "ifonly.testing",
     "reader_checks": "ifonly.testing",
     "solver_checks": "ifonly.testing",
+    "float32_at_most": "ifonly.models.reading.assemble",
+    "float32_below": "ifonly.models.reading.assemble",
     "float64_at_most": "ifonly.models.reading.assemble",
     "transforms": "ifonly.models.reading.transforms",
 }

@@ -14,6 +14,7 @@ from ifonly import (
     Explainer,
     FactualViolatesDemand,
     Implies,
+    Infeasible,
     LinearRow,
     Proximity,
     SchemaError,
@@ -210,3 +211,47 @@ def test_unknown_features_are_named_with_the_nearest(explainer: Explainer, actio
 def test_unknown_levels_are_named_with_the_nearest(explainer: Explainer, action: Actionability) -> None:
     with pytest.raises(SchemaError, match=r"Unseen level 'ful' of 'job'.*Did you mean 'full'\?"):
         explainer.explain(NOW, want="good", criteria=[action])
+
+
+# -- only ------------------------------------------------------------------------------------------------------------
+def test_only_is_the_same_as_freezing_all_others(explainer: Explainer) -> None:
+    may = ["income", "job"]
+    others = [name for name in NOW if name not in may]
+    one, other = (
+        explainer.explain(NOW, want="good", criteria=[action])
+        for action in (Actionability(only=may), Actionability(frozen=others))
+    )
+    assert one[0].certificate.objective == other[0].certificate.objective
+    frame = answer(explainer, Actionability(only=may))
+    assert (frame[others] == [NOW[name] for name in others]).all(axis=None)
+    # House and person meet: what both let change may change.
+    both = answer(explainer, Actionability(only=may), Actionability(only=["debts", "income"]), n=1)
+    assert (both[others] == [NOW[name] for name in others]).all(axis=None)
+    assert (both["job"] == NOW["job"]).all()
+
+
+def test_a_clash_names_what_only_froze(explainer: Explainer) -> None:
+    with pytest.raises(Infeasible) as impossible:
+        explainer.explain(NOW, want="good", criteria=[Actionability(only=["phone"])])
+    assert "want 'good'" in impossible.value.conflict
+    assert any(text.startswith("frozen ") for text in impossible.value.conflict)
+    assert any(way.change.startswith("unfreeze ") for way in impossible.value.relaxations)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"only": "income"}, r"Write only=\['income'\]"),
+        ({"only": []}, "lets nothing change"),
+        ({"only": ["income"], "frozen": ["income"]}, "both frozen and among only"),
+        ({"only": ["income"], "increase": ["age"]}, "Add it there, or take it out of increase"),
+    ],
+)
+def test_only_that_contradicts_itself_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(CriterionError, match=words):
+        Actionability(**options)
+
+
+def test_only_names_known_features(explainer: Explainer) -> None:
+    with pytest.raises(SchemaError, match=r"'incom'.*income"):
+        explainer.explain(NOW, want="good", criteria=[Actionability(only=["incom"])])

@@ -60,6 +60,7 @@ def demands(draw: st.DrawFn) -> Actionability:
         conditional=pairs(draw, moves),
         rows=tuple(draw(st.lists(row, max_size=2))),
         implies=tuple(draw(st.lists(st.builds(Implies, condition, condition), max_size=2))),
+        only=draw(st.none() | st.just((*names[1::3], *names[2::3], "another"))) if "another" not in names else None,
     )
 
 

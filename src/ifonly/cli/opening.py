@@ -37,7 +37,13 @@ def goal_of(explainer: Explainer, options: dict[str, Any]) -> Any:
     """Return what is wanted, with the class as the model spells it."""
     from ifonly.criteria.validity import Target
 
-    typed = options["want"]
-    label = next((c for c in explainer.model.read.classes if files.same(c, str(typed))), typed)
+    # A plan on disk may hold one class as it was typed.
+    given = options["want"] or ()
+    typed = (given,) if isinstance(given, str) else tuple(given)
+    classes = explainer.model.read.classes
+    labels = [next((c for c in classes if files.same(c, str(one))), one) for one in typed]
     rest = {name: options[name] for name in ("probability", "at_least", "at_most")}
+    if len(labels) > 1:
+        return Target(any_of=labels, **rest)
+    label = labels[0] if labels else None
     return label if all(value is None for value in rest.values()) else Target(label, **rest)

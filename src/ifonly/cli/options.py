@@ -25,7 +25,7 @@ debug: Callable[[Any], Any] = click.option(
 )
 
 _WISH = (
-    click.option("--want", metavar="CLASS", help="The wanted class; of two classes, the other one."),
+    click.option("--want", metavar="CLASS", multiple=True, help="The wanted class; repeat it for any of several."),
     click.option("--probability", type=float, help="The least probability of the wanted class."),
     click.option("--at-least", type=float, help="For regression: the least wanted prediction."),
     click.option("--at-most", type=float, help="For regression: the largest wanted prediction."),

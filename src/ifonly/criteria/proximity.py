@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -13,18 +14,22 @@ from ifonly.data.schema import Numeric, Ordinal
 from ifonly.errors import CriterionError
 from ifonly.program.mip import Affine, Square
 from ifonly.question.costs import Costs
-from ifonly.question.criterion import Couples, Criterion
+from ifonly.question.criterion import Couples, Criterion, Remarks
+from ifonly.question.curves import CostCurve
 from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.words import number
 
 __all__ = ["Proximity"]
 
+RULED_BY_OUTLIERS = 25.0  # a range so many times the width of the middle nine tenths says nothing of a usual change
+
 Norm = Literal["l1", "l2", "linf", "mahalanobis"]
-Scale = Literal["range", "mad", "std", "none"]
+Scale = Literal["auto", "range", "mad", "std", "percentile", "none"]
 
 
 @dataclass(frozen=True)
-class Proximity(Couples, Criterion):
+class Proximity(Couples, Remarks, Criterion):
     r"""Stay close to the factual.
 
     With ``d_j = w_j |x_j - xhat_j| / s_j`` for a numeric feature, ``d_j = w_j`` for a switched category and
@@ -42,14 +47,21 @@ class Proximity(Couples, Criterion):
         One of the four.
     scale
         What a numeric change is divided by: the training ``"range"``, the median absolute deviation ``"mad"``, the
-        standard deviation ``"std"``, or ``"none"``; or a mapping feature -> own scale (others by range).
+        standard deviation ``"std"``, or ``"none"``; or a mapping feature -> own scale (others by range). ``"auto"`` is the
+        range, and where outliers rule it the width of the middle nine tenths of the rows; the answer says so.
+        ``"percentile"`` (for l1 and linf): ``d_j = w_j |F_j(x_j) - F_j(xhat_j)|`` with ``F_j`` the share of training rows
+        below a value, as in Ustun, Spangher and Liu (2019): how many people one passes.
     weights
         Feature -> weight, 1 for those not named.
+    tables
+        Feature -> own costs, for l1 and linf, times its weight. Of a number: change -> cost, linear between the entries
+        and beyond them; entries of one sign hold for both. Of a category: level -> cost of changing to it.
     """
 
     norm: Norm = "l1"
-    scale: Scale | Mapping[str, float] = "range"
+    scale: Scale | Mapping[str, float] = "auto"
     weights: Mapping[str, float] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[Any, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.norm not in get_args(Norm):
@@ -64,6 +76,14 @@ class Proximity(Couples, Criterion):
         for name, value in own.items():
             if not (np.isfinite(value) and value > 0):
                 raise CriterionError(f"The scale of {name!r} must be a positive number, got {value!r}.")
+        if self.norm not in ("l1", "linf") and (self.tables or self.scale == "percentile"):
+            what = "tables" if self.tables else "scale='percentile'"
+            raise CriterionError(
+                f"A Proximity with {what} has costs that are added up or compared, not squared: use norm='l1' or norm='linf', "
+                f"not {self.norm!r}."
+            )
+        for name, table in self.tables.items():
+            _check_table(name, table)
         for name, value in self.weights.items():
             if not (np.isfinite(value) and value >= 0):
                 raise CriterionError(
@@ -74,8 +94,15 @@ class Proximity(Couples, Criterion):
     def check(self, query: Query) -> None:
         """Every named feature must be known."""
         own = () if isinstance(self.scale, str) else tuple(self.scale)
-        for name in (*self.weights, *own):
+        for name in (*self.weights, *own, *self.tables):
             query.schema.index(name)
+        for name, table in self.tables.items():
+            feature = query.schema[name]
+            if isinstance(feature, Numeric):
+                _knots(name, table)
+            else:
+                for level in table:
+                    feature.position(level)
 
     def _weights(self, query: Query) -> FloatArray:
         out = np.ones(len(query.schema))
@@ -88,6 +115,7 @@ class Proximity(Couples, Criterion):
         """Return the scale of each feature (1 for categorical ones)."""
         t = query.training
         by = {"mad": t.mad, "std": t.std, "none": np.ones(len(query.schema))}
+        by["auto"] = np.where(self.ruled(query), t.middle, t.range)
         scales = by.get(self.scale, t.range).copy() if isinstance(self.scale, str) else t.range.copy()
         if not isinstance(self.scale, str):
             for name, value in self.scale.items():
@@ -116,13 +144,50 @@ class Proximity(Couples, Criterion):
             distance = (part == 0).astype(float)
             if isinstance(feature, Ordinal) and part.any() and feature.width > 1:
                 distance = np.abs(np.arange(feature.width) - int(part.argmax())) / (feature.width - 1)
+            for level, cost in self.tables.get(feature.name, {}).items():
+                distance[feature.position(level)] = float(cost)
+            distance[part > 0] = 0.0
             out[query.schema.slice(j)] = (weights[j] * distance) ** power
+        return out
+
+    def ruled(self, query: Query) -> Any:
+        """Say which numbers have a range that outliers rule, as ``"auto"`` sees it."""
+        t = query.training
+        return (t.middle > 0.0) & (t.range > RULED_BY_OUTLIERS * t.middle)
+
+    def _curves(self, query: Query) -> dict[int, CostCurve]:
+        """Return the costs of the numbers that have a table, or a percentile in place of a scale."""
+        weights, out = self._weights(query), {}
+        for j, feature in enumerate(query.schema.features):
+            hat = float(query.factual[query.schema.starts[j]])
+            if not isinstance(feature, Numeric) or np.isnan(hat) or weights[j] == 0.0:
+                continue
+            if feature.name in self.tables:
+                out[j] = CostCurve.through(*_knots(feature.name, self.tables[feature.name])).times(float(weights[j]))
+            elif self.scale == "percentile" and query.training.range[j] > 0.0:
+                at, share = query.training.shares(j)
+                here = float(np.interp(hat, at, share))
+                beyond = query.training.range[j] * np.array([-1.0, 1.0])  # one range further costs one more
+                knots = np.concatenate([[at[0] + beyond[0]], at, [at[-1] + beyond[1]]])
+                shares = np.concatenate([[share[0] - 1.0], share, [share[-1] + 1.0]])
+                if not at[0] <= hat <= at[-1]:
+                    here = float(np.interp(hat, knots, shares))
+                out[j] = CostCurve.through(knots - hat, np.abs(shares - here)).times(float(weights[j]))
         return out
 
     def costs(self, query: Query) -> Costs | None:
         """Return the separable costs: all of l1 and l2, the categories of Mahalanobis, none of l-infinity."""
         scale = self.scale if isinstance(self.scale, str) else tuple(self.scale.items())
-        key = (self.norm, scale, tuple(self.weights.items()), id(query.schema), query.factual.tobytes(), query.exempt)
+        own = tuple((name, tuple(table.items())) for name, table in self.tables.items())
+        key = (
+            self.norm,
+            scale,
+            tuple(self.weights.items()),
+            own,
+            id(query.schema),
+            query.factual.tobytes(),
+            query.exempt,
+        )
         return query.training.memo.get("costs", key, lambda: self._costs(query), keep=query.schema)
 
     def _costs(self, query: Query) -> Costs | None:
@@ -134,7 +199,9 @@ class Proximity(Couples, Criterion):
         numeric = np.array([isinstance(f, Numeric) for f in query.schema.features])
         rate = np.where(numeric, self._weights(query) / self._scales(query), 0.0)
         if self.norm == "l1":
-            return Costs(rate, none.square, none.price, self._levels(query))
+            curves = self._curves(query)
+            rate[list(curves)] = 0.0
+            return Costs(rate, none.square, none.price, self._levels(query), curves)
         return Costs(none.linear, rate**2, none.price, self._levels(query, 2.0))
 
     def separable(self) -> bool:
@@ -171,11 +238,13 @@ class Proximity(Couples, Criterion):
     def _add_largest(self, problem: Program) -> None:
         query, x = problem.query, problem.x
         rates = self._weights(query) / self._scales(query)
-        levels = self._levels(query)
+        levels, curves = self._levels(query), self._curves(query)
         deviations = []
         for j in problem.moving():
             if not isinstance(query.schema.features[j], Numeric):
                 deviations.append(x.level_table(j, levels[query.schema.slice(j)]))
+            elif j in curves:
+                deviations.append(curves[j].expression(problem, j))
             elif not np.isnan(query.factual[query.schema.starts[j]]):
                 deviations.append(problem.distance(j) * float(rates[j]))
         most = max((problem.mip.bounds(d)[1] for d in deviations), default=0.0)
@@ -197,10 +266,10 @@ class Proximity(Couples, Criterion):
 
     def coupled_bound(self, query: Query) -> Costs | None:
         """For l-infinity: each feature's own deviation bounds the largest one from below."""
-        return Proximity("l1", self.scale, self.weights).costs(query) if self.norm == "linf" else None
+        return replace(self, norm="l1").costs(query) if self.norm == "linf" else None
 
     def _per_feature(self, query: Query, U: FloatArray) -> FloatArray:
-        costs = Proximity("l1", self.scale, self.weights).costs(query)
+        costs = replace(self, norm="l1").costs(query)
         assert costs is not None
         return costs.per_feature(query, U)
 
@@ -213,3 +282,47 @@ class Proximity(Couples, Criterion):
     def measure(self, query: Query, U: FloatArray) -> dict[str, FloatArray]:
         """Return the distance."""
         return {"distance": self.distance(query, U)}
+
+    def remarks(self, query: Query, U: FloatArray) -> list[str]:
+        """Say of which changed numbers the range was not used, and why."""
+        if self.scale != "auto" or self.norm == "mahalanobis":
+            return []
+        t, changed = query.training, query.changed(U).any(axis=0)
+        return [
+            f"outliers rule the range of {query.schema.names[j]} ({number(t.range[j])}): its change is counted by the middle "
+            f"nine tenths of the rows ({number(t.middle[j])})"
+            for j in map(int, np.flatnonzero(self.ruled(query) & changed))
+            if query.schema.names[j] not in self.tables
+        ]
+
+
+def _check_table(name: str, table: Any) -> None:
+    if not isinstance(table, Mapping) or not table:
+        raise CriterionError(
+            f"The table of {name!r} must map changes (of a number) or levels (of a category) to costs, got {table!r}. Write "
+            f"e.g. tables={{{name!r}: {{-12: 1.0, 12: 3.0}}}}."
+        )
+    for entry, cost in table.items():
+        if not (isinstance(cost, int | float) and np.isfinite(cost) and cost >= 0):
+            raise CriterionError(f"The cost of {entry!r} in the table of {name!r} must not be negative, got {cost!r}.")
+
+
+def _knots(name: str, table: Mapping[Any, float]) -> tuple[FloatArray, FloatArray]:
+    """Return the changes of a table and their costs, on both sides of 0."""
+    if not all(isinstance(d, int | float) and np.isfinite(d) for d in table):
+        raise CriterionError(f"The table of {name!r}, a number, must map changes to costs. Got {dict(table)!r}.")
+    known = {float(d): float(cost) for d, cost in table.items()}
+    if known.get(0.0, 0.0) != 0.0:
+        raise CriterionError(f"No change costs nothing: take 0 out of the table of {name!r}, or let it cost 0.")
+    known.pop(0.0, None)
+    if not known:
+        raise CriterionError(f"The table of {name!r} names no change. Add one, e.g. {{12: 1.0}}.")
+    for sign in (-1.0, 1.0):
+        if not any(d * sign > 0 for d in known):
+            known |= {-d: cost for d, cost in known.items()}
+        side = [cost for _, cost in sorted((abs(d), cost) for d, cost in known.items() if d * sign > 0)]
+        if any(later < before for before, later in pairwise(side)):
+            raise CriterionError(
+                f"The table of {name!r} charges less for more change in the same direction. Costs must not fall away from 0."
+            )
+    return np.array(list(known)), np.array(list(known.values()))

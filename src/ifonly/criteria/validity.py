@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from ifonly.data.features import plain
 from ifonly.errors import CriterionError, did_you_mean
 from ifonly.models.read import Model, Read
+from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal, interval_text
 from ifonly.question.words import number
 
-__all__ = ["Target", "resolve"]
+__all__ = ["Target", "as_target", "resolve"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Target:
     """The outcome that is wished for.
 
@@ -28,17 +31,22 @@ class Target:
         below one half does not ask for the class to win.
     at_least, at_most
         The wanted interval of a regression model's prediction.
+    any_of
+        Several classes, any of which will do; ``want=["good", "fair"]`` is short for it.
 
     Examples
     --------
     >>> Target("good", probability=0.7)
-    Target(label='good', probability=0.7, at_least=None, at_most=None)
+    Target(label='good', probability=0.7)
+    >>> Target(any_of=["good", "fair"])
+    Target(any_of=('good', 'fair'))
     """
 
     label: Any = None
     probability: float | None = None
     at_least: float | None = None
     at_most: float | None = None
+    any_of: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
         if self.probability is not None and not 0.0 < self.probability < 1.0:
@@ -47,6 +55,8 @@ class Target:
                 "per cent write 0.7."
             )
         interval = self.at_least is not None or self.at_most is not None
+        if self.any_of is not None:
+            self._check_several(interval)
         if interval and (self.label is not None or self.probability is not None):
             raise CriterionError(
                 "A Target is either a class (label, probability) or an interval (at_least, at_most), not both."
@@ -56,10 +66,36 @@ class Target:
                 f"The interval of the Target is empty: at_least={self.at_least!r} is above at_most={self.at_most!r}."
             )
 
+    def _check_several(self, interval: bool) -> None:
+        if isinstance(self.any_of, str) or not isinstance(self.any_of, Collection):
+            raise CriterionError(
+                f"The 'any_of' of a Target must be a list of classes, got {self.any_of!r}. Write any_of=[{self.any_of!r}]."
+            )
+        if interval or self.label is not None or self.probability is not None:
+            raise CriterionError(
+                "A Target with any_of is met by the prediction of one of these classes; it has no label, probability or "
+                "interval beside it. Take those out, or ask for one class: Target(label, probability=...)."
+            )
+        if not len(self.any_of):
+            raise CriterionError("The 'any_of' of a Target is empty. Name the classes that would do.")
+        object.__setattr__(self, "any_of", tuple(plain(label) for label in self.any_of))
+
+    def __repr__(self) -> str:
+        said = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return f"Target({', '.join(f'{name}={value!r}' for name, value in said if value is not None)})"
+
+
+def as_target(want: Any) -> Target:
+    """Return a wish as a `Target`: of a list of classes, any."""
+    if isinstance(want, Target):
+        return want
+    several = isinstance(want, list | tuple | set | frozenset | np.ndarray)
+    return Target(any_of=tuple(want)) if several else Target(label=want)
+
 
 def resolve(want: Any, model: Model) -> Goal:
     """Turn what the user wants into a goal for this model, or say why it makes no sense for it."""
-    target = want if isinstance(want, Target) else Target(label=want)
+    target = as_target(want)
     read = model.read
     if not read.classes:
         if target.at_least is None and target.at_most is None:
@@ -74,6 +110,8 @@ def resolve(want: Any, model: Model) -> Goal:
         raise CriterionError(
             f"The model predicts classes ({_known(read)}), not numbers: use want=Target(label, probability=...)."
         )
+    if target.any_of is not None:
+        return _any_of(target.any_of, model)
     index = _class_index(target.label, read)
     label = read.classes[index]
     if target.probability is None:
@@ -87,6 +125,20 @@ def resolve(want: Any, model: Model) -> Goal:
         )
     text = f"want {label!r} with probability at least {number(target.probability)}"
     return ProbabilityGoal(text, model, label, index, target.probability)
+
+
+def _any_of(labels: Sequence[Any], model: Model) -> Goal:
+    """Return the goal of several classes; one alone is an ordinary goal."""
+    read = model.read
+    indices = sorted({_class_index(label, read) for label in labels})
+    if len(indices) == len(read.classes):
+        raise CriterionError(
+            f"Every class that the model knows is wanted ({_known(read)}), so nothing has to change. Leave one out."
+        )
+    known = tuple(read.classes[i] for i in indices)
+    if len(indices) == 1:
+        return ClassGoal(f"want {known[0]!r}", model, known[0], indices[0])
+    return AnyClassGoal(f"want {' or '.join(map(repr, known))}", model, known, tuple(indices))
 
 
 def _class_index(label: Any, read: Read) -> int:

@@ -31,11 +31,14 @@ _READERS: dict[tuple[str, str], Reader] = {}
 
 
 def reads(framework: str, *class_names: str) -> Callable[[Reader], Reader]:
-    """Mark a function as the reader of some classes of a framework (its top-level package name)."""
+    """Mark a function as the reader of some classes of a framework.
+
+    `framework` is the top-level package of the classes; of a module inside it, its package counts.
+    """
 
     def register(reader: Reader) -> Reader:
         for name in class_names:
-            _READERS[framework, name] = reader
+            _READERS[framework.split(".", maxsplit=1)[0], name] = reader
         return reader
 
     return register

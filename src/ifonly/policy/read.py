@@ -22,7 +22,7 @@ __all__ = ["read_policy"]
 T = TypeVar("T")
 Reader = Callable[[str, Any], T]
 
-_DEMANDS = ("frozen", "increase", "decrease", "ranges", "max_step", "allow", "conditional", "rows", "implies")
+_DEMANDS = ("frozen", "only", "increase", "decrease", "ranges", "max_step", "allow", "conditional", "rows", "implies")
 
 
 def read_policy(text: str) -> Policy:
@@ -254,6 +254,7 @@ def _actionability(top: _Table) -> Sequence[Criterion]:
         conditional=conditional,
         rows=tuple(_row(block) for block in part.blocks("rows")),
         implies=tuple(_rule(block) for block in part.blocks("implies")),
+        only=part.get("only", _texts),
     )
     return [] if demands == Actionability() else [demands]
 

@@ -91,6 +91,7 @@ def _example(schema: Schema) -> Actionability:
         conditional={group.name: {first: (second,)}},
         rows=(LinearRow({f.name: 1 for f in numbers[:2]}, at_most=sum(_bounds(f)[1] for f in numbers[:2])),),
         implies=(Implies({group.name: first}, {name: (None, high)}),),
+        only=(name, group.name),
     )
 
 
@@ -113,6 +114,8 @@ def _demand_lines(demands: Actionability, example: Actionability) -> list[str]:
     lines = ["", "[demands]"]
     for name, note in lists.items():
         lines += [f"# {note}", *_entry(name, tuple(getattr(demands, name)))]
+    only = _entry("only", tuple(example.only or ())) if demands.only is None else _entry("only", tuple(demands.only))
+    lines += ["# the features that may change; all others stay", *(only if demands.only else _commented(only))]
     for name, note in tables.items():
         shown = _entries(getattr(demands, name)) or _commented(_entries(getattr(example, name)))
         lines += ["", f"# {note}", f"[demands.{name}]", *shown]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
+from ifonly.question.curves import CostCurve
 from ifonly.question.query import Query
 
 __all__ = ["Costs"]
@@ -18,13 +19,15 @@ __all__ = ["Costs"]
 class Costs:
     """The separable part of the objective: what each feature costs by itself.
 
-    ``sum_j linear[j] |x_j - xhat_j| + square[j] (x_j - xhat_j)^2 + price[j] [x_j != xhat_j] + levels[level of j]``
+    ``sum_j linear[j] |x_j - xhat_j| + square[j] (x_j - xhat_j)^2 + price[j] [x_j != xhat_j] + levels[level of j]``, and
+    ``curves[j](x_j - xhat_j)`` for the numbers whose cost is a table.
     """
 
     linear: FloatArray
     square: FloatArray
     price: FloatArray
     levels: FloatArray
+    curves: Mapping[int, CostCurve] = field(default_factory=dict)
 
     @classmethod
     def none(cls, schema: Schema) -> Costs:
@@ -38,12 +41,29 @@ class Costs:
             self.square + other.square,
             self.price + other.price,
             self.levels + other.levels,
+            _added(self.curves, other.curves),
         )
+
+    @property
+    def minorant(self) -> FloatArray:
+        """Rates ``r`` such that each number costs at least ``r_j |x_j - xhat_j|`` by its linear part and its table."""
+        out = self.linear.copy()
+        for j, curve in self.curves.items():
+            out[j] += curve.rate
+        return out
 
     def numeric(self, j: int | Sequence[int] | IntArray, deviation: FloatArray) -> FloatArray:
         """Return the cost of moving numeric feature `j`, or one feature for each amount, by these amounts."""
         moved = np.abs(deviation)
-        return np.asarray(self.linear[j] * moved + self.square[j] * moved**2 + self.price[j] * (moved != 0))
+        costs = np.asarray(self.linear[j] * moved + self.square[j] * moved**2 + self.price[j] * (moved != 0))
+        if not self.curves:
+            return costs
+        which = np.broadcast_to(np.asarray(j), costs.shape)
+        signed = np.broadcast_to(np.asarray(deviation, dtype=np.float64), costs.shape)
+        for k, curve in self.curves.items():
+            at = which == k
+            costs[at] += curve(signed[at])
+        return costs
 
     def level_costs(self, schema: Schema, j: int, factual: FloatArray) -> FloatArray:
         """Return the cost of each level of categorical feature `j`."""
@@ -59,7 +79,8 @@ class Costs:
             return self
         keep = np.array([j not in features for j in range(len(schema))])
         levels = keep[schema.owner]
-        return Costs(self.linear * keep, self.square * keep, self.price * keep, self.levels * levels)
+        curves = {j: curve for j, curve in self.curves.items() if j not in features}
+        return Costs(self.linear * keep, self.square * keep, self.price * keep, self.levels * levels, curves)
 
     def per_feature(self, query: Query, U: FloatArray) -> FloatArray:
         """Return the cost of each feature of each row; a value in place of a missing one costs only its price."""
@@ -72,3 +93,11 @@ class Costs:
         entries = U * self.entries(schema, factual, slice(None))
         entries[:, at] = costs
         return np.asarray(np.add.reduceat(entries, schema.starts, axis=1))
+
+
+def _added(one: Mapping[int, CostCurve], other: Mapping[int, CostCurve]) -> dict[int, CostCurve]:
+    """Return the sums of curves, feature by feature."""
+    out = dict(one)
+    for j, curve in other.items():
+        out[j] = out[j] + curve if j in out else curve
+    return out

@@ -39,11 +39,14 @@ class Branch:
         The part of the box it lives in.
     demand
         What replaces the demand there.
+    by_solver
+        Whether a solver had a part in the bound.
     """
 
     bound: float
     box: Box
     demand: Demand
+    by_solver: bool = True
 
 
 class Branches(Demand, Ability):

@@ -86,6 +86,8 @@ class Problem:
             nearest = x.cells(j).nearest(hat)
             self.mip.minimise(x.cell_table(j, costs.numeric(j, nearest - hat)))
             return
+        if j in costs.curves:
+            self.mip.minimise(costs.curves[j].expression(self, j))
         if costs.linear[j]:
             d = x.deviation(j)
             self.mip.minimise(d * float(costs.linear[j]))

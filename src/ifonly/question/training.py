@@ -19,6 +19,11 @@ from ifonly.tolerances import RIDGE
 __all__ = ["Training"]
 
 
+def _ranks(n: int) -> npt.NDArray[np.int64]:
+    """Return the places of the twentieths among `n` sorted values, both ends included: 21 of them."""
+    return np.round(np.linspace(0, n - 1, 21)).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Training(Lean):
     """The training rows in canonical form, with the statistics that criteria ask for.
@@ -79,6 +84,23 @@ class Training(Lean):
             return self._per_feature(np.empty(0))
         mad = self._per_feature(np.nanmedian(np.abs(V - np.nanmedian(V, axis=0)), axis=0))
         return np.where(mad > 0, mad, self.std)
+
+    @cached_property
+    def middle(self) -> FloatArray:
+        """Width of the middle nine tenths of the rows per feature (0 for categorical ones)."""
+        V = self.U[:, self.numeric_columns]
+        return self._per_feature(np.subtract(*np.nanquantile(V, [0.95, 0.05], axis=0)) if V.size else np.empty(0))
+
+    def shares(self, j: int) -> tuple[FloatArray, FloatArray]:
+        """Return the values of a number at every twentieth of the rows, and the shares of rows below them.
+
+        A value that several rows share has the share of those below it and half of its own, so that the shares rise strictly.
+        """
+        x = self.U[:, self.schema.starts[j]]
+        x = np.sort(x[~np.isnan(x)])
+        at = np.unique(x) if len(np.unique(x)) <= _TWENTIETHS else np.unique(x[_ranks(len(x))])
+        below, most = np.searchsorted(x, at, side="left"), np.searchsorted(x, at, side="right")
+        return at, 0.5 * (below + most) / len(x)
 
     @cached_property
     def precision(self) -> FloatArray:

@@ -20,4 +20,5 @@ def number(value: float, towards: Literal["nearest", "up", "down"] = "nearest") 
     if towards == "nearest" or not np.isfinite(value):
         return f"{value:.6g}"
     context = Context(prec=6, rounding=ROUND_CEILING if towards == "up" else ROUND_FLOOR)
-    return f"{float(context.create_decimal_from_float(value)):.6g}"
+    # The shortest decimal that is this float: the digits of its binary expansion would make 0.900001 of 0.9.
+    return f"{float(context.create_decimal(repr(float(value)))):.6g}"

@@ -117,6 +117,8 @@ def _parts_of(statement: Statement, goal: Goal, bound: float) -> Parts:
     """Return the parts of a question, derived anew from its demands and costs."""
     if statement.exempt() or not statement.separable():
         raise NotReplayable("its costs do not belong to single features")
+    if statement.costs().curves:
+        raise NotReplayable("some of its costs are tables or percentiles")
     most = len(statement.query.schema)
     for demand in statement.demands:
         if isinstance(demand, Counts):

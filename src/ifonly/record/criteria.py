@@ -126,6 +126,7 @@ def _cost(criterion: Criterion) -> str:
     if not isinstance(criterion, Proximity):
         return ""
     scales = {
+        "auto": "the range of the training data, or its middle nine tenths where outliers rule the range",
         "range": "the range of the training data",
         "mad": "the median absolute deviation of the training data",
         "std": "the standard deviation of the training data",
@@ -133,4 +134,11 @@ def _cost(criterion: Criterion) -> str:
     }
     by = scales.get(criterion.scale, "its own scale") if isinstance(criterion.scale, str) else "its own scale"
     weights = f", times {dict(criterion.weights)!r}" if criterion.weights else ""
-    return f"{criterion.norm} distance, the change of a number divided by {by}{weights}"
+    if criterion.scale == "percentile":
+        said = (
+            f"{criterion.norm} distance, the change of a number counted in shares of the training rows that it passes"
+        )
+    else:
+        said = f"{criterion.norm} distance, the change of a number divided by {by}"
+    tables = f"; by tables of their own: {', '.join(criterion.tables)}" if criterion.tables else ""
+    return f"{said}{weights}{tables}"

@@ -358,6 +358,8 @@ def _merged(house: Sequence[Any], call: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _want(data: Mapping[str, Any]) -> Any:
+    if data.get("any_of") is not None:
+        return Target(any_of=tuple(value_of(label) for label in data["any_of"]))
     parts = {name: value_of(data[name]) for name in ("label", "probability", "at_least", "at_most")}
     return parts["label"] if all(parts[n] is None for n in ("probability", "at_least", "at_most")) else Target(**parts)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from ifonly.criteria.validity import Target
+from ifonly.criteria.validity import as_target
 from ifonly.errors import CriterionError, Infeasible
 from ifonly.record.criteria import criteria_to_data, in_words
 from ifonly.record.fingerprints import of_json, of_model, of_training
@@ -72,12 +72,14 @@ def fingerprints(explainer: Any) -> dict[str, str]:
 
 def want_to_data(want: Any) -> dict[str, Any]:
     """Return a wish as plain values: the label itself, or the parts of a `Target`."""
-    target = want if isinstance(want, Target) else Target(label=want)
+    target = as_target(want)
+    several = {} if target.any_of is None else {"any_of": [plain_value(label) for label in target.any_of]}
     return {
         "label": plain_value(target.label),
         "probability": target.probability,
         "at_least": plain_value(target.at_least),
         "at_most": plain_value(target.at_most),
+        **several,
     }
 
 

@@ -77,6 +77,8 @@ def _wish(origin: Mapping[str, Any] | None) -> Any:
     if origin is None:
         return None
     want: Mapping[str, Any] = origin["want"]
+    if want.get("any_of") is not None:
+        return list(want["any_of"])
     more = any(want[name] is not None for name in ("probability", "at_least", "at_most"))
     return dict(want) if more else want["label"]
 

@@ -18,6 +18,7 @@ from ifonly.errors import Infeasible, Relaxation
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Loosens, Remains, dropped
+from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.demand import Demand
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import ClassGoal, Goal
@@ -200,7 +201,7 @@ def explain_infeasibility(
     conflict, minimal = finder.conflict(demands)
     relaxations: list[Relaxation] = []
     for demand in conflict:
-        if isinstance(demand, ClassGoal):
+        if isinstance(demand, ClassGoal | AnyClassGoal):
             continue  # wanting something else is no way out
         others = [d for d in demands if d is not demand]
         way = finder.loosen(demand, others)

@@ -118,8 +118,8 @@ class _Hunt:
                     raise
                 open_bound = min(open_bound, branch.bound)  # what was found before is not lost
                 continue
-            # The bounds of alternatives are linear programs, even where all that is left of one needs no solver.
-            solver = self.backend.label if found.solver == NO_SOLVER else found.solver
+            # The bounds of alternatives may be linear programs, even where all that is left of one needs no solver.
+            solver = self.backend.label if found.solver == NO_SOLVER and branch.by_solver else found.solver
             found = replace(found, solver=solver, trail=b"")
             if found.ended is not Ended.CLOSED:
                 open_bound = min(open_bound, max(found.bound, branch.bound))

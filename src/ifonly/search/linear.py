@@ -41,7 +41,8 @@ class Knapsack:
         if not isinstance(statement.form, LinearScores) or _starts_elsewhere(statement, box):
             return False
         question = separable(statement)
-        if question is None or statement.costs().square.any() or question.goal.is_curved():
+        costs = statement.costs()
+        if question is None or costs.square.any() or costs.curves or question.goal.is_curved():
             return False
         return len(question.goal.gaps([Affine()] * statement.form.n_outputs, 0.0)) == 1
 

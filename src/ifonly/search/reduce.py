@@ -138,8 +138,8 @@ class Reducer:
             if isinstance(feature, Numeric):
                 hat = float(self.query.factual[self.schema.starts[j]])
                 if not np.isnan(hat):
-                    reach = self._reach(j, left)
-                    box.narrow(j, hat - reach, hat + reach)
+                    down, up = self._reach(j, left)
+                    box.narrow(j, hat - down, hat + up)
             else:
                 box.keep_levels(j, self.alone.level_costs(self.schema, j, self.query.factual) <= left)
         for demand in self.statement.demands:
@@ -147,16 +147,18 @@ class Reducer:
                 demand.tighten(self.query, box)
         return box
 
-    def _reach(self, j: int, budget: float) -> float:
-        """Return how far numeric feature `j` can move for this much (nothing less than 0 is left for staying)."""
+    def _reach(self, j: int, budget: float) -> tuple[float, float]:
+        """Return how far numeric feature `j` can go down and up for this much (nothing less than 0 is left for staying)."""
         left = budget - self.alone.price[j]
         if left < 0:
-            return 0.0 if budget >= 0 else -1.0
+            return (0.0, 0.0) if budget >= 0 else (-1.0, -1.0)
         a, b = float(self.alone.square[j]), float(self.alone.linear[j])
-        if a == 0.0 and b == 0.0:
-            return np.inf
-        reach = left / b if a == 0.0 else (-b + np.sqrt(b * b + 4.0 * a * left)) / (2.0 * a)
-        return float(reach * (1.0 + ROUNDING) + ROUNDING)
+        reach = np.inf
+        if a or b:
+            reach = left / b if a == 0.0 else (-b + np.sqrt(b * b + 4.0 * a * left)) / (2.0 * a)
+        ways = self.alone.curves[j].reach(left) if j in self.alone.curves else (np.inf, np.inf)
+        down, up = (float(min(reach, way) * (1.0 + ROUNDING) + ROUNDING) for way in ways)
+        return down, up
 
     # -- what the trees can reach -------------------------------------------------------------------------------
     @cached_property
@@ -214,10 +216,10 @@ class Reducer:
         form = self.form
         if not np.isfinite(budget) or not isinstance(form, Bounded):
             return None
-        rate = self.separable.levels.copy()
+        rate, minorant = self.separable.levels.copy(), self.separable.minorant
         for j, feature in enumerate(self.schema.features):
             if isinstance(feature, Numeric):
-                rate[self.schema.starts[j]] = self.separable.linear[j]
+                rate[self.schema.starts[j]] = minorant[j]
         limit = Budget(budget, self.query.factual, rate, self.separable.price)
         tighter = form.for_budget(box, limit)
         return None if tighter is form else replace(self.statement, form=tighter)

@@ -74,7 +74,7 @@ def _proximity(state: State, subject: Subject) -> Proximity | None:
     efforts = {subject.schema.names[j]: EFFORTS[own.effort] for j, own in state.limits.items() if own.effort != 3}
     if not efforts:
         return None
-    house = next((c for c in subject.explainer.criteria if isinstance(c, Proximity)), Proximity("l1", scale="range"))
+    house = next((c for c in subject.explainer.criteria if isinstance(c, Proximity)), Proximity("l1", scale="auto"))
     weights = {**house.weights, **{name: house.weights.get(name, 1.0) * w for name, w in efforts.items()}}
     return replace(house, weights=weights)
 
@@ -91,7 +91,11 @@ def _rules(criterion: Any, subject: Subject) -> Iterator[HouseRule]:
         yield HouseRule("changes", None, {"k": criterion.at_most})
     if not isinstance(criterion, Actionability):
         return
-    for kind, listed in (("lock", criterion.frozen), ("up", criterion.increase), ("down", criterion.decrease)):
+    for kind, listed in (
+        ("lock", criterion.fixed(subject.schema.names)),
+        ("up", criterion.increase),
+        ("down", criterion.decrease),
+    ):
         for name in listed:
             yield HouseRule(kind, index(name), {})
     for name, (low, high) in criterion.ranges.items():
@@ -131,8 +135,8 @@ def _together(acts: list[Actionability], subject: Subject) -> Actionability:
     """Return one criterion that demands what several demand together."""
     up = {name for a in acts for name in a.increase}
     down = {name for a in acts for name in a.decrease}
-    frozen = {name for a in acts for name in a.frozen} | (up & down)
     order = subject.schema.names
+    frozen = {name for a in acts for name in a.fixed(order)} | (up & down)
     ranges: dict[str, tuple[float | None, float | None]] = {}
     steps: dict[str, float] = {}
     allow: dict[str, tuple[Any, ...]] = {}

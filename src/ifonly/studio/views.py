@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ifonly import Certificate, Counterfactual, Explanation
+from ifonly import Actionability, Certificate, Counterfactual, Explanation
 from ifonly.studio import figures
 from ifonly.studio.insight import Insight
 from ifonly.studio.language import Words
@@ -130,7 +130,7 @@ def controls(state: State, subject: Subject, house: dict[int, list[str]]) -> lis
 
 
 def _frozen(subject: Subject, name: str) -> bool:
-    return any(name in getattr(c, "frozen", ()) for c in subject.explainer.criteria)
+    return any(isinstance(c, Actionability) and name in c.fixed((name,)) for c in subject.explainer.criteria)
 
 
 def verdict(subject: Subject, forecast: Forecast, words: Words) -> Verdict:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
 from ifonly.models.rules import Sign
+from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
 from ifonly.question.training import Training
 from ifonly.runtime.deadline import Deadline
@@ -68,7 +69,11 @@ class Oracle:
 def known_leads(goal: Goal, training: Training) -> FloatArray:
     """Return the leads of the sample of training rows, from what the black box said of them when it was opened."""
     scores, said = training.sample_scores, sample_said(training)
-    good = np.array([s == goal.label for s in said]) if isinstance(goal, ClassGoal) else goal.holds_scores(scores)
+    if isinstance(goal, ClassGoal | AnyClassGoal):
+        labels = goal.labels if isinstance(goal, AnyClassGoal) else (goal.label,)
+        good = np.array([any(s == label for label in labels) for s in said], dtype=np.bool_)
+    else:
+        good = goal.holds_scores(scores)
     return leads(goal, scores, np.asarray(good, dtype=np.bool_), training.score_scale)
 
 
@@ -93,8 +98,11 @@ def _margin(goal: Goal, scores: FloatArray, scale: float) -> FloatArray:
         return np.asarray(room / scale)
     probabilities = goal.read.probabilities(scores)
     if probabilities is not None:
-        assert isinstance(goal, ClassGoal | ProbabilityGoal)
         p = np.clip(probabilities, np.exp(-_CLIP), 1.0)
+        if isinstance(goal, AnyClassGoal):
+            wanted = list(goal.indices)
+            return np.asarray(np.log(p[:, wanted].max(axis=1) / np.delete(p, wanted, axis=1).max(axis=1)))
+        assert isinstance(goal, ClassGoal | ProbabilityGoal)
         own = p[:, goal.index]
         if isinstance(goal, ProbabilityGoal):
             t = goal.probability

@@ -80,6 +80,8 @@ class Actionability(Criterion):
         Linear rows between features.
     implies
         Implications between features.
+    only
+        The features that may change; all others stay as they are. None: any may.
     """
 
     frozen: Sequence[str] = ()
@@ -91,9 +93,10 @@ class Actionability(Criterion):
     conditional: Mapping[str, Mapping[Any, Sequence[Any]]] = field(default_factory=dict)
     rows: Sequence[LinearRow] = ()
     implies: Sequence[Implies] = ()
+    only: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("frozen", "increase", "decrease"):
+        for name in ("frozen", "increase", "decrease", "only"):
             if isinstance(getattr(self, name), str):
                 raise CriterionError(
                     f"The '{name}' of Actionability must be a list of features, got the text {getattr(self, name)!r}. "
@@ -108,16 +111,22 @@ class Actionability(Criterion):
         both = sorted(set(self.increase) & set(self.decrease))
         if both:
             raise CriterionError(f"{both[0]!r} may only increase and only decrease: that is frozen. Say frozen=[...].")
+        if self.only is not None:
+            _check_only(self.only, {**dict.fromkeys(self.frozen, "frozen"), **moving})
         for name, ends in self.ranges.items():
             _check_range(name, ends)
         for name, step in self.max_step.items():
             _check_step(name, step)
 
+    def fixed(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the features, of all these, that stay as they are: frozen, or not among `only`."""
+        return tuple(n for n in names if n in self.frozen or (self.only is not None and n not in self.only))
+
     # -- checks before solving ----------------------------------------------------------------------------------
     def check(self, query: Query) -> None:
         """Every feature known and of the right kind; warn of demands that the factual itself breaks."""
         schema = query.schema
-        for name in self.frozen:
+        for name in (*self.frozen, *(self.only or ())):
             schema.index(name)
         for name in (*self.increase, *self.decrease, *self.max_step):
             if not isinstance(schema[name], (Numeric, Ordinal)):
@@ -145,7 +154,7 @@ class Actionability(Criterion):
 
     def _single(self, query: Query) -> Iterator[Demand]:
         schema = query.schema
-        for name in self.frozen:
+        for name in dict.fromkeys((*self.frozen, *self.fixed(schema.names))):
             yield Frozen(f"frozen {name}", schema.index(name))
         for name in self.increase:
             yield Direction(f"{name} may only increase", schema.index(name), 1)
@@ -217,6 +226,19 @@ def _check_range(name: str, ends: Any) -> None:
     low, high = ends
     if low is not None and high is not None and low > high:
         raise CriterionError(f"The range of {name!r} is empty: {low!r} is above {high!r}.")
+
+
+def _check_only(only: Sequence[str], said: Mapping[str, str]) -> None:
+    """Refuse a list that leaves nothing to change, or that contradicts another list of the same criterion."""
+    if not only:
+        raise CriterionError("only=[] lets nothing change, so nothing can be answered. Name features, or leave it out.")
+    for name, how in said.items():
+        if how == "frozen" and name in only:
+            raise CriterionError(f"{name!r} is both frozen and among only=[...]. Take it out of one list.")
+        if how != "frozen" and name not in only:
+            raise CriterionError(
+                f"{name!r} may only {how}, but is not among only=[...], so it stays. Add it there, or take it out of {how}."
+            )
 
 
 def _check_step(name: str, step: Any) -> None:

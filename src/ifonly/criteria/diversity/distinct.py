@@ -141,7 +141,9 @@ class Apart(Distinct):
     def from_(cls, point: FloatArray, metric: Proximity, least: float, among: frozenset[int]) -> Apart:
         """Return the demand to keep a distance from one answer."""
         text = f"be at least {number(least)} away from an earlier answer"
-        return cls(text, among=among, point=point, metric=Proximity("l1", metric.scale, metric.weights), least=least)
+        # Between two answers, a number with a percentile or a table counts by its range.
+        scale = "range" if metric.scale == "percentile" else metric.scale
+        return cls(text, among=among, point=point, metric=Proximity("l1", scale, metric.weights), least=least)
 
     def _from_point(self, query: Query) -> Query:
         return replace(query, factual=self.point)

@@ -15,6 +15,7 @@ from ifonly.criteria.manifold.hull import Ball, Norm
 from ifonly.criteria.manifold.isolation import Normal
 from ifonly.criteria.manifold.rows import Cloud, Shape
 from ifonly.errors import CriterionError
+from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.criterion import Criterion, Remarks
 from ifonly.question.demand import Demand
 from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
@@ -183,7 +184,7 @@ class Manifold(Remarks, Criterion):
                 "Manifold(by='label') needs the true outcomes: Explainer(model, X, y). Or use by='prediction'."
             )
         by_label = self.by == "label" or (
-            self.by is None and training.labels is not None and isinstance(goal, ClassGoal)
+            self.by is None and training.labels is not None and isinstance(goal, ClassGoal | AnyClassGoal)
         )
         outcome = goal.text.removeprefix("want ").removeprefix("a prediction ")
         if not by_label:
@@ -192,6 +193,8 @@ class Manifold(Remarks, Criterion):
         if isinstance(goal, IntervalGoal):
             values = training.labels.astype(np.float64)
             return np.asarray((values >= goal.low) & (values <= goal.high)), f"whose outcome is {outcome}"
+        if isinstance(goal, AnyClassGoal):
+            return np.isin(training.labels, goal.labels), f"labelled {outcome}"
         assert isinstance(goal, ClassGoal | ProbabilityGoal)
         return np.asarray(training.labels == goal.label), f"labelled {goal.label!r}"
 

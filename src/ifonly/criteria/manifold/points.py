@@ -31,11 +31,12 @@ __all__ = ["Seeker", "costing_of", "ends_of"]
 
 
 def costing_of(statement: Statement, hull: Hull) -> Costing:
-    """Return what moving the coordinates of a hull costs, in its units; categories are charged elsewhere."""
+    """Return what moving the coordinates of a hull costs at least, in its units; categories are charged elsewhere."""
     query, costs = statement.query, statement.costs()
+    rates = costs.minorant
     out = {name: np.zeros(len(hull.entries)) for name in ("linear", "square", "price")}
     for i, j in numeric_entries(query, hull):
-        out["linear"][i] = costs.linear[j] * hull.scale[i]
+        out["linear"][i] = rates[j] * hull.scale[i]
         out["square"][i] = costs.square[j] * hull.scale[i] ** 2
         out["price"][i] = costs.price[j]
     return Costing(hull.scaled(query.factual), **out)

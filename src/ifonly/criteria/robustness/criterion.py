@@ -18,6 +18,7 @@ from ifonly.models.opening import open_model
 from ifonly.models.read import Model
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
+from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.criterion import Criterion, Remarks
 from ifonly.question.demand import Demand
 from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
@@ -162,6 +163,11 @@ class Robustness(Remarks, Criterion, Ranges):
         """Return the goal of each model, the explained one first."""
         goal = query.goal
         assert isinstance(goal, Goal)
+        if isinstance(goal, AnyClassGoal):
+            raise CriterionError(
+                f"Robustness keeps one outcome, but any of several is wanted ({goal.text.removeprefix('want ')}). Ask for "
+                "each class by itself and take the cheapest answer, or leave Robustness out."
+            )
         training, kept = query.training, tuple(self.models)
         others = training.memo.get("models", tuple(map(id, kept)), lambda: _opened(training, kept), keep=kept)
         return [goal, *(resolve(_target(goal), model) for model in others)]

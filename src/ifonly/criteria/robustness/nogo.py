@@ -212,7 +212,7 @@ class _Region:
             return float(self.costs.level_costs(self.schema, j, self.query.factual)[way])
         hat = float(self.query.factual[self.schema.starts[j]])
         beyond = self.box.upper[j] + wide[j] - hat if way else hat - (self.box.lower[j] - wide[j])
-        return float(self.costs.numeric(j, np.array([max(beyond, 0.0)]))[0]) if beyond > 0 else beyond
+        return float(self.costs.numeric(j, np.array([beyond if way else -beyond]))[0]) if beyond > 0 else beyond
 
     def _larger(self, j: int, way: int) -> Box | None:
         """Return the box with one more cell or level, or None at the end of the feature."""

@@ -22,7 +22,7 @@ def transforms(framework: str, *class_names: str) -> Callable[[Transform], Trans
 
     def register(transform: Transform) -> Transform:
         for name in class_names:
-            _TRANSFORMS[framework, name] = transform
+            _TRANSFORMS[framework.split(".", maxsplit=1)[0], name] = transform
         return transform
 
     return register
