@@ -33,6 +33,7 @@ from ifonly.errors import Infeasible, NotVerified, OutOfTime, Relaxation
 from ifonly.events import Built, Finished, Incumbent
 from ifonly.explain import Explainer
 from ifonly.result.values import Explanation
+from ifonly.search.kernel import kernel_in_use
 from ifonly.solvers.registry import known_solvers
 
 FOUND, ERROR, IMPOSSIBLE, MISUSE, OUT_OF_TIME, INTERRUPTED = 0, 1, 3, 4, 5, 130
@@ -468,6 +469,9 @@ def test_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == FOUND
     line = next(line for line in result.stdout.splitlines() if line.startswith("highs"))
     assert line.split()[1:3] == ["HiGHS", highs.version()]
+    assert f"kernel: {kernel_in_use()}." in result.stdout
+    monkeypatch.setenv("IFONLY_KERNEL", "numpy")
+    assert "kernel: NumPy." in run("solvers").stdout
 
     class Absent:
         name, label, capabilities = "absent", "Absent", highs.capabilities

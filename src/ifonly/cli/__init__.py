@@ -269,7 +269,8 @@ def schema(data: Path, target: str | None, output: Path | None, force: bool) -> 
 @main.command()
 @debug
 def solvers() -> None:
-    """List the solvers and what they can do."""
+    """List the solvers and what they can do, and the kernel of our own search."""
+    from ifonly.search.kernel import kernel_in_use
     from ifonly.solvers.registry import known_solvers
 
     rows = []
@@ -279,6 +280,7 @@ def solvers() -> None:
         install = f"pip install 'ifonly[{name}]'"
         rows.append([name, backend.label, backend.version() if there else install, ", ".join(able)])
     show.table(["name", "solver", "installed", "capabilities"], rows)
+    click.echo(f"Forests are searched without a solver first; kernel: {kernel_in_use()}.")
 
 
 @main.group(invoke_without_command=True, short_help="Time answers, phase by phase; or rerun the paper.")

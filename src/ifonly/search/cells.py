@@ -31,6 +31,7 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.search.engine import NO_SOLVER, separable
 from ifonly.search.grids import Grid, Part
 from ifonly.search.incumbents import Incumbents
+from ifonly.search.kernel import Kernel, Said, compiled
 from ifonly.search.progress import Progress
 from ifonly.tolerances import ROUNDING as _TIE
 
@@ -139,6 +140,10 @@ class Splitting:
                 self.ledger.leaf()
             return Ended.CLOSED
         self._tabulate(box, brackets)
+        return self._by_kernel(deadline) if compiled() else self._by_numpy(deadline)
+
+    def _by_numpy(self, deadline: Deadline) -> Ended:
+        """Search part by part with NumPy."""
         whole = self.grid.whole()
         stack = [_Node(whole, 1.0, whole, self._inhabited())]
         done, look, least = 0.0, tuning.first_look, tuning.least_done
@@ -158,6 +163,32 @@ class Splitting:
             if deadline.passed:
                 return Ended.LIMIT
         return Ended.CLOSED
+
+    def _by_kernel(self, deadline: Deadline) -> Ended:
+        """Search with the compiled kernel, and look at its progress, the deadline and Ctrl-C every few milliseconds."""
+        try:
+            kernel = Kernel(self, self._inhabited(), self.most, keeps_trail=self.ledger is not None)
+        except MemoryError:
+            return Ended.GAVE_UP
+        look, least, met = _FIRST_LOOK, _LEAST_DONE, False
+        before = self.parts
+        while True:
+            if deadline.passed:
+                return Ended.LIMIT
+            run = kernel.run(self.progress.budget, met, _MOST_PARTS if self.patient else look - self.parts)
+            self.parts = before + run.parts
+            if self.ledger is not None:
+                self.ledger.data += run.trail
+            if run.said is Said.CLOSED:
+                return Ended.CLOSED
+            if run.said in {Said.FULL, Said.BROKEN}:
+                return Ended.GAVE_UP
+            if run.said is Said.OFFER:
+                met = self.incumbents.offer(self.grid.point(kernel.meeting(), self.incumbents.start))
+            elif self.parts >= look and not self.patient:
+                if run.done < least or self.parts >= _MOST_PARTS:
+                    return Ended.GAVE_UP
+                look, least = 2 * look, 10.0 * least
 
     def _tabulate(self, box: Box, brackets: Brackets) -> None:
         """Tabulate what the box leaves open."""

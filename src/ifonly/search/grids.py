@@ -104,12 +104,12 @@ class Grid:
         self.cheapest = np.where(self.unchanged >= 0, self.unchanged, [int(c.argmin()) for c in costs]).astype(np.int64)
         self.number_of = np.repeat(np.arange(n), self.size)
         # Concatenate the per-feature cost curves, normalised and offset by 2k, so that one `searchsorted` serves all.
-        self._dearest = np.array([c.max() or 1.0 for c in costs])
-        shares = [2.0 * k + c / dearest for k, (c, dearest) in enumerate(zip(costs, self._dearest, strict=True))]
+        self.dearest = np.array([c.max() or 1.0 for c in costs])
+        shares = [2.0 * k + c / dearest for k, (c, dearest) in enumerate(zip(costs, self.dearest, strict=True))]
         up = [share[h:] for share, h in zip(shares, self.cheapest, strict=True)]
         down = [share[h::-1] for share, h in zip(shares, self.cheapest, strict=True)]
-        self._up, self._down = _joined(up), _joined(down)
-        self._up_first, self._down_first = _starts(up), _starts(down)
+        self.up, self.down = _joined(up), _joined(down)
+        self.up_first, self.down_first = _starts(up), _starts(down)
 
     def _tabulate_levels(self, reducer: Reducer, box: Box) -> None:
         every = np.arange(self.schema.width)
@@ -140,9 +140,9 @@ class Grid:
 
     def within(self, part: Part, left: tuple[FloatArray, FloatArray]) -> Part:
         """Return the part in which each number and each category costs at most what is left for it."""
-        most = 2.0 * np.arange(len(self.numbers)) + np.minimum(left[0] / self._dearest + _DUST, 1.5)
-        up = self._up.searchsorted(most, side="right") - self._up_first
-        down = self._down.searchsorted(most, side="right") - self._down_first
+        most = 2.0 * np.arange(len(self.numbers)) + np.minimum(left[0] / self.dearest + _DUST, 1.5)
+        up = self.up.searchsorted(most, side="right") - self.up_first
+        down = self.down.searchsorted(most, side="right") - self.down_first
         low = np.maximum(part.low, self.cheapest - down + 1)
         high = np.minimum(part.high, self.cheapest + up - 1)
         allowed = part.allowed

@@ -1,0 +1,17 @@
+from collections.abc import Sequence
+from typing import Any
+
+def opened(
+    tables: Sequence[Any],
+    elsewhere: float,
+    dust: float,
+    changed_elsewhere: int,
+    most: int,
+    keeps_trail: bool,
+    most_bytes: int,
+    /,
+) -> object: ...
+def run(
+    search: object, budget: float, met: bool, most_parts: int, most_work: int, /
+) -> tuple[int, int, float, bytes]: ...
+def meeting(search: object, low: Any, high: Any, allowed: Any, /) -> None: ...

@@ -1,0 +1,139 @@
+"""The compiled kernel of the cell search, where it was built: the tables that it is given, and the runs between two looks.
+
+`_kernel.c` follows the rules of `cells.py` part by part, some ten to fifty times as fast. It is optional: without a
+compiler the package is installed without it, and the NumPy search serves. ``IFONLY_KERNEL=numpy`` turns it off.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import IntEnum
+from types import ModuleType
+from typing import Protocol
+
+import numpy as np
+
+from ifonly.arrays import FloatArray, IntArray
+from ifonly.search.grids import Grid, Part
+from ifonly.tolerances import DUST
+
+__all__ = ["Kernel", "Run", "Said", "compiled", "kernel_in_use"]
+
+try:
+    from ifonly.search import _kernel
+except ImportError:  # no compiler when the package was installed
+    _built: ModuleType | None = None
+else:
+    _built = _kernel
+
+_SWITCH = "IFONLY_KERNEL"
+_WORK = 2_000_000  # looks at leaves and cells between two looks at the clock: some 5 ms
+_MOST_BYTES = 1 << 29  # of the lists of open leaves, and of anything else that grows
+
+
+def compiled() -> bool:
+    """Whether the compiled kernel is there, and was not turned off."""
+    return _built is not None and os.environ.get(_SWITCH, "").strip().lower() != "numpy"
+
+
+def kernel_in_use() -> str:
+    """Return the name of the kernel that searches cells: "compiled" or "NumPy"."""
+    return "compiled" if compiled() else "NumPy"
+
+
+class Said(IntEnum):
+    """State in which the kernel returns."""
+
+    CLOSED = 0  # nothing is left open
+    PAUSED = 1  # a share of the work is done
+    OFFER = 2  # the best leaves meet: their point is to be offered, and the next run told whether it was taken
+    FULL = 3  # the memory that it may use is not enough
+    BROKEN = 4  # a tree without an open leaf, which there cannot be
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Account of a run: how it ended, all parts so far, the share of the whole that is closed, new events of the trail."""
+
+    said: Said
+    parts: int
+    done: float
+    trail: bytes
+
+
+class Tables(Protocol):
+    """Tables of one cell search."""
+
+    @property
+    def grid(self) -> Grid:
+        """Cells and levels."""
+        ...
+
+    @property
+    def values(self) -> FloatArray:
+        """Values of leaves, one column per goal."""
+        ...
+
+    @property
+    def tree(self) -> IntArray:
+        """Tree of each leaf."""
+        ...
+
+    @property
+    def need(self) -> FloatArray:
+        """Sum that the best leaves must reach, per goal."""
+        ...
+
+
+class Kernel:
+    """One search of a grid by the compiled kernel.
+
+    Parameters
+    ----------
+    tables
+        Grid, values and goals.
+    order
+        The leaves that can be reached, by tree and falling value.
+    most
+        How many features may change.
+    keeps_trail
+        Whether the parts are written down.
+    """
+
+    def __init__(self, tables: Tables, order: IntArray, most: int, *, keeps_trail: bool = False) -> None:
+        assert _built is not None
+        self._grid = grid = tables.grid
+        whole = (
+            *(grid.first, grid.size, grid.cheapest, grid.unchanged),
+            *(np.append(grid.up_first, len(grid.up)), np.append(grid.down_first, len(grid.down))),
+        )
+        real = (grid.cost, grid.highest, grid.dearest, grid.up, grid.down)
+        listed: list[object] = [_as(np.int64, table) for table in whole]
+        listed += [_as(np.float64, table) for table in real]
+        listed += [_as(np.int64, table) for table in (grid.numbers, grid.entry_first, grid.categories)]
+        listed += [_as(np.bool_, table) for table in (grid.home, grid.open)]
+        listed += [_as(np.float64, grid.level_cost), _as(np.int32, grid.begin), _as(np.int32, grid.end)]
+        listed += [_as(np.bool_, grid.holds), _as(np.int64, order), _as(np.int64, tables.tree[order])]
+        listed += [_as(np.float64, tables.values[order]), _as(np.float64, tables.need)]
+        count = int(grid.changed_elsewhere)
+        self._search = _built.opened(listed, grid.elsewhere, DUST, count, int(most), keeps_trail, _MOST_BYTES)
+
+    def run(self, budget: float, met: bool, most_parts: int) -> Run:
+        """Go on for so many parts, or for some milliseconds; `met`: whether the last point that was offered was taken."""
+        assert _built is not None
+        said, parts, done, trail = _built.run(self._search, budget, met, most_parts, _WORK)
+        return Run(Said(said), parts, done, trail)
+
+    def meeting(self) -> Part:
+        """Return the part in which the best leaves meet, after `Said.OFFER`."""
+        assert _built is not None
+        grid = self._grid
+        low, high = (np.zeros(len(grid.numbers), dtype=np.int64) for _ in range(2))
+        allowed = np.zeros(len(grid.entries), dtype=np.bool_)
+        _built.meeting(self._search, low, high, allowed)
+        return Part(low, high, allowed)
+
+
+def _as(dtype: type, table: object) -> object:
+    return np.ascontiguousarray(np.asarray(table, dtype=dtype))
