@@ -434,6 +434,7 @@ def combined(house: Sequence[Criterion], call: Sequence[Criterion]) -> tuple[Cri
 
 def _widened(schema: Schema, factual: FloatArray) -> Schema:
     """Widen the bounds of features in which the factual lies outside them, and say so."""
+    wider = {}
     for j, feature in enumerate(schema.features):
         value = float(factual[schema.starts[j]])
         if isinstance(feature, Numeric) and (value < feature.lower or value > feature.upper):
@@ -442,5 +443,5 @@ def _widened(schema: Schema, factual: FloatArray) -> Schema:
                 "the training data; the range was widened to include it. Give bounds to the schema if that is meant.",
                 OutsideTrainingRange,
             )
-            schema = schema.with_bounds(feature.name, min(value, feature.lower), max(value, feature.upper))
-    return schema
+            wider[feature.name] = (min(value, feature.lower), max(value, feature.upper))
+    return schema.with_all_bounds(wider) if wider else schema

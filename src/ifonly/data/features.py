@@ -30,6 +30,7 @@ __all__ = [
     "plain",
     "restore_levels",
     "restore_numbers",
+    "unfit_whole",
 ]
 
 WHOLE_TOLERANCE = ON_GRID
@@ -162,7 +163,7 @@ def numbers_of(column: pd.Series[Any], feature: Numeric) -> FloatArray:
         values = np.array([np.nan if _is_missing(v) else _as_number(v, feature) for v in column])
     unfit = np.isinf(values)
     if isinstance(feature, Integer):
-        unfit |= np.abs(values) > _LARGEST_WHOLE
+        unfit |= unfit_whole(values)
     if feature.precision is not None:
         rounded = np.round(values, feature.precision)
         with np.errstate(invalid="ignore"):
@@ -170,6 +171,11 @@ def numbers_of(column: pd.Series[Any], feature: Numeric) -> FloatArray:
     if unfit.any():
         _refuse_unfit(float(values[np.argmax(unfit)]), feature)
     return values
+
+
+def unfit_whole(values: FloatArray) -> npt.NDArray[np.bool_]:
+    """Tell whole numbers that floating point cannot tell from their neighbours."""
+    return np.asarray(np.abs(values) > _LARGEST_WHOLE)
 
 
 def number_of(value: Any, feature: Numeric) -> float:

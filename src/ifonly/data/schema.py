@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ifonly.arrays import FloatArray
+from ifonly.data.blocks import Block, Grid, block_of, same_dtype
 from ifonly.data.features import (
     Binary,
     Categorical,
@@ -26,16 +27,17 @@ from ifonly.data.features import (
     number_of,
     numbers_of,
     other_neighbour,
-    plain,
     restore_levels,
     restore_numbers,
 )
+from ifonly.data.inference import infer_feature, levels_given, plain_numbers
 from ifonly.data.tables import align, as_frame, as_row
 from ifonly.errors import SchemaError, did_you_mean
 
 __all__ = ["Binary", "Categorical", "Feature", "Integer", "Numeric", "Ordinal", "Schema"]
 
 _MOST_NAMES = 5  # of columns in one message
+_WIDE = 64  # features from which on one row is read like a table
 _SHOWN = 12  # features that a repr names
 
 
@@ -72,6 +74,9 @@ class Schema:
         object.__setattr__(self, "_index", {f.name: j for j, f in enumerate(self.features)})
         levels = ({} if isinstance(f, Numeric) else {v: i for i, v in enumerate(f.levels)} for f in self.features)
         object.__setattr__(self, "_codes", tuple(levels))
+        object.__setattr__(self, "_numbers", frozenset(self.numeric))
+        object.__setattr__(self, "_grid", Grid(self.features))
+        object.__setattr__(self, "_dtype", same_dtype(self.features))
 
     starts: ClassVar[tuple[int, ...]]
     width: ClassVar[int]
@@ -80,6 +85,9 @@ class Schema:
     owner: ClassVar[npt.NDArray[np.int64]]
     _index: ClassVar[dict[str, int]]
     _codes: ClassVar[tuple[dict[Any, int], ...]]
+    _numbers: ClassVar[frozenset[int]]
+    _grid: ClassVar[Grid]
+    _dtype: ClassVar[np.dtype[np.generic] | None]  # of all features, where all are numbers stored in one of floats
 
     def __len__(self) -> int:
         return len(self.features)
@@ -152,12 +160,17 @@ class Schema:
                     f"Unknown column {name!r} in the schema's options.{did_you_mean(name, frame.columns)}"
                 )
         features: list[Feature] = []
+        special = {*ordinal, *bounds, *precision, *labels, *forced}
+        plainly = plain_numbers(frame, special)
         for name in frame.columns:
+            if name in plainly:
+                features.append(plainly[name])
+                continue
             column = frame[name]
             if name in ordinal:
-                feature: Feature = Ordinal(name, _levels_given(column, ordinal[name]), dtype=column.dtype)
+                feature: Feature = Ordinal(name, levels_given(column, ordinal[name]), dtype=column.dtype)
             else:
-                feature = _infer_feature(name, column, forced.get(name))
+                feature = infer_feature(name, column, forced.get(name))
             if name in bounds or name in precision:
                 feature = _override(feature, bounds.get(name), precision.get(name))
             features.append(replace(feature, label=labels.get(name, "")))
@@ -165,9 +178,12 @@ class Schema:
 
     def with_bounds(self, name: str, lower: float, upper: float) -> Schema:
         """Return a schema in which one numeric feature has other bounds."""
-        j = self.index(name)
-        changed = _override(self.features[j], (lower, upper), None)
-        return Schema((*self.features[:j], changed, *self.features[j + 1 :]))
+        return self.with_all_bounds({name: (lower, upper)})
+
+    def with_all_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Schema:
+        """Return a schema in which some numeric features have other bounds."""
+        changed = {self.index(name): _override(self[name], own, None) for name, own in bounds.items()}
+        return Schema(tuple(changed.get(j, feature) for j, feature in enumerate(self.features)))
 
     def frame(self, data: Any) -> pd.DataFrame:
         """Return `data` as a frame with exactly this schema's columns, in order."""
@@ -187,6 +203,9 @@ class Schema:
     def stored(self, u: FloatArray) -> FloatArray:
         """Return canonical rows as they come back from the columns' dtypes and declared precision."""
         out = np.array(u, dtype=np.float64)
+        if self._dtype is not None:
+            shape = out.shape
+            return self._restored(out.reshape(-1, self.width)).astype(np.float64).reshape(shape)
         for j, feature in enumerate(self.features):
             if isinstance(feature, Numeric):
                 values = restore_numbers(np.atleast_1d(out[..., self.starts[j]]), feature)
@@ -217,10 +236,13 @@ class Schema:
         NaN for a numeric feature and no level at all for a categorical one.
         """
         frame = self.frame(X)
-        if len(frame) == 1:
+        if len(frame) == 1 and len(self) < _WIDE:
             return self._encode_one(frame, missing)
         u = np.zeros((len(frame), self.width))
+        done = self._encode_block(block_of(frame), u, missing)
         for j, feature in enumerate(self.features):
+            if j in done:
+                continue
             column = frame[feature.name]
             if isinstance(feature, Numeric):
                 u[:, self.starts[j]] = numbers_of(column, feature)
@@ -232,6 +254,18 @@ class Schema:
             if bool(absent.any()):
                 self._meet_missing(j, int(np.argmax(absent)), missing)
         return u
+
+    def _encode_block(self, block: Block, u: FloatArray, missing: bool | Collection[int]) -> set[int]:
+        """Encode the columns of numbers that fit their features in one piece, and return which; missing ones are met."""
+        odd = set(self._grid.unfit(block).tolist())  # these are read one by one, and refused with their reason
+        good = np.array([j in self._numbers and j not in odd for j in block.columns.tolist()], dtype=np.bool_)
+        columns = block.columns[good]
+        values = block.values if good.all() else block.values[:, good]
+        u[:, np.asarray(self.starts)[columns]] = values
+        absent = np.isnan(values)
+        for i in np.flatnonzero(absent.any(axis=0)):
+            self._meet_missing(int(columns[i]), int(np.argmax(absent[:, i])), missing)
+        return set(columns.tolist())
 
     def _encode_one(self, frame: pd.DataFrame, missing: bool | Collection[int]) -> FloatArray:
         """Encode one row value by value, without the accessors that a column is worth."""
@@ -275,6 +309,9 @@ class Schema:
         `like`, a frame of the same length gives the index.
         """
         matrix = np.atleast_2d(np.asarray(u, dtype=np.float64))
+        if self._dtype is not None:
+            index = None if like is None else like.index
+            return pd.DataFrame(self._restored(matrix), index=index, columns=pd.Index(self.names))
         data: dict[str, Any] = {}
         for j, feature in enumerate(self.features):
             part = matrix[:, self.slice(j)]
@@ -285,6 +322,10 @@ class Schema:
         frame = pd.DataFrame(data)
         return frame if like is None else frame.set_axis(like.index)
 
+    def _restored(self, matrix: FloatArray) -> npt.NDArray[Any]:
+        """Return rows of numbers that are all stored in one dtype, on their grids; the array is a new one."""
+        return self._grid.round(matrix).astype(self._dtype)
+
     def level_values(self, j: int, row: FloatArray) -> Any:
         """Return the raw value of feature `j` in a canonical row: a number or a level (None when missing)."""
         feature = self.features[j]
@@ -293,62 +334,6 @@ class Schema:
             value = feature.snap(float(part[0]))
             return int(value) if isinstance(feature, Integer) and np.isfinite(value) else value
         return feature.levels[int(np.argmax(part))] if part.any() else None
-
-
-def _infer_feature(name: str, column: pd.Series[Any], forced: str | None) -> Feature:
-    dtype = column.dtype
-    if forced == "categorical":
-        return _categorical(name, column)
-    if isinstance(dtype, pd.CategoricalDtype) and forced is None:
-        unordered = _categorical(name, column)
-        return Ordinal(name, unordered.levels, dtype=dtype) if dtype.ordered else unordered
-    if pd.api.types.is_bool_dtype(dtype) and forced is None:
-        return Binary(name, (False, True), dtype=dtype)
-    if pd.api.types.is_numeric_dtype(dtype):
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        if np.isinf(values).any():
-            raise SchemaError(f"Infinity in column {name!r} of the training data. Replace it by a finite value.")
-        values = values[~np.isnan(values)]
-        if not values.size:
-            raise SchemaError(f"Column {name!r} has no value at all in the training data. Drop it.")
-        lower, upper = float(values.min()), float(values.max())
-        whole = forced == "integer" or (forced is None and pd.api.types.is_integer_dtype(dtype))
-        if whole:
-            return Integer(name, float(np.floor(lower)), float(np.ceil(upper)), dtype=dtype)
-        return Numeric(name, lower, upper, dtype=dtype)
-    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
-        raise SchemaError(
-            f"Column {name!r} is a date or duration ({dtype}), which has no distance here. Turn it into a number, "
-            "e.g. days since a fixed day."
-        )
-    if forced is not None:
-        raise SchemaError(
-            f"Column {name!r} cannot be read as {forced}: its dtype is {dtype}. Convert it to numbers first, or leave "
-            "it a category."
-        )
-    return _categorical(name, column)
-
-
-def _categorical(name: str, column: pd.Series[Any]) -> Categorical:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        levels = tuple(plain(v) for v in column.dtype.categories)
-    else:
-        levels = tuple(plain(v) for v in pd.unique(column.dropna()))
-        levels = tuple(sorted(levels, key=lambda v: (str(type(v)), v)))
-    if not levels:
-        raise SchemaError(f"Column {name!r} has no value at all in the training data. Drop it.")
-    kind = Binary if len(levels) == 2 else Categorical
-    return kind(name, levels, dtype=column.dtype)
-
-
-def _levels_given(column: pd.Series[Any], levels: Sequence[Any]) -> tuple[Any, ...]:
-    unknown = sorted({str(v) for v in pd.unique(column.dropna())} - {str(v) for v in levels})
-    if unknown:
-        raise SchemaError(
-            f"Column {column.name!r} has level {unknown[0]!r}, which is not among the ordinal levels given "
-            f"({', '.join(map(repr, levels))}). Add it, in its place."
-        )
-    return tuple(levels)
 
 
 def _override(feature: Feature, bounds: tuple[float, float] | None, precision: int | None) -> Feature:

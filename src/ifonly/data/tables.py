@@ -34,8 +34,8 @@ def as_frame(data: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
     else:
         frame = _from_array(data, columns)
     names = [str(c) for c in frame.columns]
-    repeated = sorted({c for c in names if names.count(c) > 1})
-    if repeated:
+    if len(set(names)) < len(names):
+        repeated = sorted({c for c in names if names.count(c) > 1})
         raise SchemaError(
             f"Duplicated column{'s' * (len(repeated) > 1)} {', '.join(map(repr, repeated))}: a feature must have one "
             "column. Rename or drop the copies."
@@ -85,7 +85,7 @@ def as_row(row: Any, columns: Sequence[str]) -> pd.DataFrame:
         repeated = row.index[row.index.duplicated()]
         if len(repeated):
             raise SchemaError(f"Duplicated entry {repeated[0]!r} in the row: a feature must have one value.")
-        frame = pd.DataFrame({str(k): pd.Series([v]) for k, v in row.items()})
+        frame = _from_series(row)
     elif _is_flat(row):
         frame = _from_array(np.asarray(row, dtype=object).reshape(1, -1), columns)
     else:
@@ -95,6 +95,13 @@ def as_row(row: Any, columns: Sequence[str]) -> pd.DataFrame:
             f"Expected exactly one row, got {len(frame)}. Pick one (X.iloc[[0]]) or use explain_all for many."
         )
     return frame
+
+
+def _from_series(row: pd.Series[Any]) -> pd.DataFrame:
+    """Return a series as one row, each value in the dtype that it would have in a column of its own."""
+    if isinstance(row.dtype, np.dtype) and row.dtype.kind in "fiu":  # in one piece: a column by itself takes its time
+        return pd.DataFrame(row.to_numpy().reshape(1, -1), columns=pd.Index([str(k) for k in row.index]))
+    return pd.DataFrame({str(k): pd.Series([v]) for k, v in row.items()})
 
 
 def _is_flat(row: Any) -> bool:

@@ -98,7 +98,8 @@ class Training(Lean):
         """
         x = self.U[:, self.schema.starts[j]]
         x = np.sort(x[~np.isnan(x)])
-        at = np.unique(x) if len(np.unique(x)) <= _TWENTIETHS else np.unique(x[_ranks(len(x))])
+        at, ranks = np.unique(x), _ranks(len(x))
+        at = at if len(at) <= len(ranks) else np.unique(x[ranks])
         below, most = np.searchsorted(x, at, side="left"), np.searchsorted(x, at, side="right")
         return at, 0.5 * (below + most) / len(x)
 

@@ -27,6 +27,7 @@ from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.models.forms.trees import Trees
 from ifonly.models.read import Read
 from ifonly.models.reading.source import Column, Source
+from ifonly.models.reading.sparse_row import SparseRow, transposed
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
@@ -48,14 +49,14 @@ class Lift:
     absent
         ``[feature absent[i] is missing]``.
     filled
-        What each column of the source holds more when one of `absent` is missing, shape (columns, absent).
+        Per column of the source: what it holds more when one of `absent` is missing.
     """
 
     schema: Schema
     feature: IntArray
     cut: FloatArray
     absent: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    filled: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    filled: tuple[SparseRow, ...] = ()
 
     @classmethod
     def of(cls, source: Source) -> Lift:
@@ -64,7 +65,7 @@ class Lift:
         feature = np.array([j for j, _ in keys], dtype=np.int64)
         filled = source.filled()
         absent = np.array(sorted(j for j, more in filled.items() if more.any()), dtype=np.int64)
-        table = np.array([filled[int(j)] for j in absent]).reshape(len(absent), len(source.columns)).T
+        table = transposed([filled[int(j)] for j in absent], len(source.columns)) if absent.size else ()
         return cls(source.schema, feature, np.array([cut for _, cut in keys], dtype=np.float64), absent, table)
 
     @classmethod
@@ -89,13 +90,14 @@ class Lift:
         if not self.size:
             return source
         keys = list(zip(self.feature.tolist(), self.cut.tolist(), strict=True))
-        table = self.filled if self.absent.size else np.empty((len(source.columns), 0))
+        table = self.filled or (SparseRow.of(np.empty(0)),) * len(source.columns)
 
-        def lifted(c: Column, filled: FloatArray) -> Column:
+        def lifted(c: Column, filled: SparseRow) -> Column:
             if c.weights is None:
                 return c
-            own = np.array([c.steps.get(key, 0.0) for key in keys])
-            return replace(c, weights=np.concatenate([c.weights, own, filled]), steps={})
+            weights = c.weights if isinstance(c.weights, SparseRow) else SparseRow.of(c.weights)
+            own = SparseRow.of(np.array([c.steps.get(key, 0.0) for key in keys]))
+            return replace(c, weights=weights.longer(own, filled), steps={})
 
         return replace(
             source,

@@ -18,6 +18,8 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import UnsupportedModel
 from ifonly.models.forms.polynomials import Polynomials
+from ifonly.models.reading.gaps import Gaps, column_values
+from ifonly.models.reading.sparse_row import SparseRow, matrix_product
 from ifonly.runtime.memo import cached_property
 from ifonly.runtime.tuning import DEFAULT, Reading
 from ifonly.runtime.warning_filters import silenced
@@ -59,7 +61,7 @@ class Column:
 
     name: str
     features: frozenset[int]
-    weights: FloatArray | None
+    weights: FloatArray | SparseRow | None
     constant: float = 0.0
     why: str = ""
     monotone: bool = True
@@ -115,11 +117,12 @@ class Source:
         """Return the source of an estimator that receives the user's frame as it is."""
         columns = []
         for j, feature in enumerate(schema.features):
-            weights = np.zeros(schema.width)
+            part = schema.slice(j)
             if isinstance(feature, Numeric):
-                weights[schema.starts[j]] = 1.0
+                weights = SparseRow.unit(schema.width, part.start)
             elif all(isinstance(level, (bool, int, float)) for level in feature.levels):
-                weights[schema.slice(j)] = [float(level) for level in feature.levels]
+                levels = np.array([float(level) for level in feature.levels])
+                weights = SparseRow(schema.width, np.arange(part.start, part.stop), levels)
             else:
                 columns.append(Column(feature.name, frozenset({j}), None, why="a text category", labels=True))
                 continue
@@ -139,7 +142,7 @@ class Source:
     def values(self, U: FloatArray, column: int) -> FloatArray:
         """Return one column of `evaluate` as floats; the others need not be numbers, nor be computed."""
         branch = self.columns[column].branch
-        return _column(self.evaluate(U), column) if branch is None else _column(branch[0](U), branch[1])
+        return column_values(self.evaluate(U), column) if branch is None else column_values(branch[0](U), branch[1])
 
     def at_levels(self, j: int, column: int) -> FloatArray:
         """Return what a column holds at each level of categorical feature `j`."""
@@ -148,44 +151,26 @@ class Source:
         if key not in self._at_levels:
             evaluate = self.evaluate if branch is None else branch[0]
             self._at_levels[key] = evaluate(self.vary_levels(j))
-        return _column(self._at_levels[key], column if branch is None else branch[1])
+        return column_values(self._at_levels[key], column if branch is None else branch[1])
 
     @cached_property
     def _at_levels(self) -> dict[tuple[int, Any], Any]:
         return {}
 
     @cached_property
-    def _received_missing(self) -> dict[int, Any]:
-        """Return the estimator's input when one feature of the base row is missing; without those that raise."""
-        rows = np.repeat(self.base[None, :], len(self.schema), axis=0)
-        numeric = np.array([isinstance(f, Numeric) for f in self.schema.features], dtype=np.bool_)
-        for j, is_number in enumerate(numeric):
-            rows[j, self.schema.slice(j)] = np.nan if is_number else 0.0
-        received: dict[int, Any] = {}
-        # All numbers together, all categories together; one by one only where a transformer refuses some of them.
-        groups = [[int(j) for j in np.flatnonzero(kind)] for kind in (numeric, ~numeric) if kind.any()]
-        while groups:
-            group = groups.pop()
-            try:
-                with np.errstate(all="ignore"), silenced():
-                    together = self.evaluate(rows[group])
-            except (TypeError, ValueError):
-                groups += [[j] for j in group] if len(group) > 1 else []
-                continue
-            pick = together.iloc if hasattr(together, "iloc") else together
-            received |= {j: pick[k : k + 1] for k, j in enumerate(group)}
-        return received
+    def _gaps(self) -> Gaps:
+        return Gaps.of(self.schema, self.base, self.evaluate, [column.features for column in self.columns])
 
     def when_missing(self, j: int, column: int) -> float:
         """Return what a column holds when feature `j` is missing: a value that was filled in, or NaN."""
-        if j not in self._received_missing or self.columns[column].labels:
+        if j not in self._gaps or self.columns[column].labels:
             return np.nan
-        return float(_column(self._received_missing[j], column)[0])
+        return self._gaps.value(j, column)
 
     def flagged(self, column: int) -> list[int]:
         """Return the features whose absence a column tells that otherwise stays the same: a missing indicator."""
         usual = float(self.values(self.base[None, :], column)[0])
-        return [j for j in self._received_missing if self.when_missing(j, column) != usual]
+        return [j for j in self._gaps.features if self.when_missing(j, column) != usual]
 
     def may_miss(self, allowed: bool) -> frozenset[int]:
         """Return the features that may be missing, for an estimator that itself takes NaN (`allowed`) or does not."""
@@ -193,14 +178,18 @@ class Source:
             return frozenset()
         flags = [self.flagged(c) for c, column in enumerate(self.columns) if not column.features]
         mixed = {j for owners in flags if len(owners) > 1 for j in owners}
+        columns_of: dict[int, list[int]] = {}
+        for c, column in enumerate(self.columns):
+            for j in column.features:
+                columns_of.setdefault(j, []).append(c)
         out = set()
-        for j in self._received_missing:
-            own = [self.when_missing(j, c) for c, column in enumerate(self.columns) if j in column.features]
+        for j in self._gaps.features:
+            own = [self.when_missing(j, c) for c in columns_of.get(j, ())]
             if j not in mixed and (allowed or not np.isnan(own).any()):
                 out.add(j)
         return frozenset(out)
 
-    def filled(self) -> dict[int, FloatArray]:
+    def filled(self) -> dict[int, SparseRow]:
         """Return, per feature that a transformer fills in, what each affine column holds more when it is missing.
 
         That is beside ``constant + weights @ u`` in which the missing feature counts as 0; no column depends on the
@@ -213,20 +202,30 @@ class Source:
             usual = self.dense(self.base[None, :])[0]
         out = {}
         for j in gaps:
-            own = [self._own(c, j) for c in self.columns]
-            more = np.array([self.when_missing(j, c) for c in range(len(self.columns))]) - usual
-            out[j] = np.where(more == 0.0, 0.0, more) + own
+            changed = self._gaps.changed(j)
+            which = np.arange(len(self.columns)) if changed is None else np.array(sorted(changed), dtype=np.int64)
+            own = [self._own(self.columns[c], j) for c in which]
+            more = np.array([self.when_missing(j, int(c)) for c in which]) - usual[which]
+            out[j] = SparseRow(len(self.columns), which, np.where(more == 0.0, 0.0, more) + own)
         return out
 
     def _own(self, column: Column, j: int) -> float:
         """Return what feature `j` contributes to an affine column in the base row."""
         part = self.schema.slice(j)
-        assert column.weights is not None
+        weights = column.weights
+        assert weights is not None
         steps = sum(w for (i, cut), w in column.steps.items() if i == j and self.base[part.start] <= cut)
-        return float(column.weights[part] @ self.base[part] + steps)
+        own = weights.within(part) if isinstance(weights, SparseRow) else weights[part]
+        return float(own @ self.base[part] + steps)
 
     def affine(self, who: str) -> tuple[FloatArray, FloatArray]:
         """Return ``A, b`` with ``z = A u + b``, or say which column of which step is not affine."""
+        self._check_affine(who)
+        A = np.array([np.asarray(c.weights) for c in self.columns]).reshape(len(self.columns), self.schema.width)
+        return A, np.array([c.constant for c in self.columns])
+
+    def _check_affine(self, who: str) -> None:
+        """Refuse a column that is not affine."""
         for column in self.columns:
             if column.weights is None or column.steps:
                 names = ", ".join(repr(self.schema.names[j]) for j in sorted(column.features))
@@ -235,20 +234,19 @@ class Source:
                     f"{column.name!r} (from {names}) is {column.why}. Use a scaler and a OneHotEncoder before it, or a "
                     "tree model, which takes any monotone transform."
                 )
-        A = np.array([c.weights for c in self.columns]).reshape(len(self.columns), self.schema.width)
-        return A, np.array([c.constant for c in self.columns])
 
     def linear(self, coefficients: npt.ArrayLike, intercept: npt.ArrayLike, who: str) -> tuple[FloatArray, FloatArray]:
         """Return canonical weights and intercept of ``z @ C' + b0``."""
-        A, b = self.affine(who)
+        self._check_affine(who)
         C = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
         if C.shape[1] != len(self.columns):
             raise UnsupportedModel(
                 f"{self.where}{who} was fitted on {C.shape[1]} columns, but the data has {len(self.columns)}. Pass the "
                 "frame the model was trained on, or the whole Pipeline."
             )
-        shift = C @ b + np.asarray(intercept, dtype=np.float64).reshape(-1)
-        return np.asarray(C @ A), np.broadcast_to(shift, (C.shape[0],)).copy()
+        shift = C @ [c.constant for c in self.columns] + np.asarray(intercept, dtype=np.float64).reshape(-1)
+        weights = matrix_product(C, [c.weights for c in self.columns], self.schema.width)
+        return weights, np.broadcast_to(shift, (C.shape[0],)).copy()
 
     # -- pulling thresholds back --------------------------------------------------------------------------------
     def vary(self, j: int, values: FloatArray) -> FloatArray:
@@ -285,10 +283,3 @@ def representatives(feature: Numeric, cuts: FloatArray) -> FloatArray:
     step = feature.step
     beyond = np.nextafter(cuts[-1], np.inf) if step is None else feature.snap(float(cuts[-1]) + step)
     return np.append(cuts, beyond)
-
-
-def _column(Z: Any, column: int) -> FloatArray:
-    if hasattr(Z, "iloc"):
-        return np.asarray(Z.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan))
-    Z = Z.toarray() if hasattr(Z, "toarray") else Z
-    return np.asarray(Z[:, column], dtype=np.float64)

@@ -1,0 +1,88 @@
+"""Inference of features: the kind, range and levels of a column, read off its values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ifonly.data.blocks import block_of
+from ifonly.data.features import Binary, Categorical, Feature, Integer, Numeric, Ordinal, plain
+from ifonly.errors import SchemaError
+
+__all__ = ["infer_feature", "levels_given", "plain_numbers"]
+
+
+def plain_numbers(frame: pd.DataFrame, special: Collection[str]) -> dict[str, Numeric]:
+    """Return the features of all columns of numbers that are not special and have nothing but finite values."""
+    columns, values = block_of(frame)
+    names, dtypes = frame.columns.tolist(), frame.dtypes.tolist()
+    lower, upper = values.min(axis=0), values.max(axis=0)  # NaN or infinite where some value is
+    finite = np.isfinite(lower) & np.isfinite(upper)
+    out = {}
+    for i, c in enumerate(columns.tolist()):
+        name, dtype = names[c], dtypes[c]
+        if finite[i] and name not in special:
+            kind = Numeric if dtype.kind == "f" else Integer
+            out[name] = kind(name, float(lower[i]), float(upper[i]), dtype=dtype)
+    return out
+
+
+def infer_feature(name: str, column: pd.Series[Any], forced: str | None) -> Feature:
+    """Return the feature that a column is, of the kind that is forced on it if there is one."""
+    dtype = column.dtype
+    if forced == "categorical":
+        return _categorical(name, column)
+    if isinstance(dtype, pd.CategoricalDtype) and forced is None:
+        unordered = _categorical(name, column)
+        return Ordinal(name, unordered.levels, dtype=dtype) if dtype.ordered else unordered
+    if pd.api.types.is_bool_dtype(dtype) and forced is None:
+        return Binary(name, (False, True), dtype=dtype)
+    if pd.api.types.is_numeric_dtype(dtype):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isinf(values).any():
+            raise SchemaError(f"Infinity in column {name!r} of the training data. Replace it by a finite value.")
+        values = values[~np.isnan(values)]
+        if not values.size:
+            raise SchemaError(f"Column {name!r} has no value at all in the training data. Drop it.")
+        lower, upper = float(values.min()), float(values.max())
+        whole = forced == "integer" or (forced is None and pd.api.types.is_integer_dtype(dtype))
+        if whole:
+            return Integer(name, float(np.floor(lower)), float(np.ceil(upper)), dtype=dtype)
+        return Numeric(name, lower, upper, dtype=dtype)
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        raise SchemaError(
+            f"Column {name!r} is a date or duration ({dtype}), which has no distance here. Turn it into a number, "
+            "e.g. days since a fixed day."
+        )
+    if forced is not None:
+        raise SchemaError(
+            f"Column {name!r} cannot be read as {forced}: its dtype is {dtype}. Convert it to numbers first, or leave "
+            "it a category."
+        )
+    return _categorical(name, column)
+
+
+def _categorical(name: str, column: pd.Series[Any]) -> Categorical:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels = tuple(plain(v) for v in column.dtype.categories)
+    else:
+        levels = tuple(plain(v) for v in pd.unique(column.dropna()))
+        levels = tuple(sorted(levels, key=lambda v: (str(type(v)), v)))
+    if not levels:
+        raise SchemaError(f"Column {name!r} has no value at all in the training data. Drop it.")
+    kind = Binary if len(levels) == 2 else Categorical
+    return kind(name, levels, dtype=column.dtype)
+
+
+def levels_given(column: pd.Series[Any], levels: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the levels that a caller gives for a column, if it has no others."""
+    unknown = sorted({str(v) for v in pd.unique(column.dropna())} - {str(v) for v in levels})
+    if unknown:
+        raise SchemaError(
+            f"Column {column.name!r} has level {unknown[0]!r}, which is not among the ordinal levels given "
+            f"({', '.join(map(repr, levels))}). Add it, in its place."
+        )
+    return tuple(levels)
