@@ -125,14 +125,14 @@ class Splitting:
     ) -> None:
         self.incumbents, self.reducer, self.progress = incumbents, incumbents.reducer, incumbents.progress
         self.most, self.patient, self.ledger = most, patient, ledger
+        self.tuning = self.reducer.statement.query.tuning.cells
         self.parts = 0
 
     def run(self, box: Box, deadline: Deadline) -> Ended:
         """Search a box and say how that ended; closed: nothing better than the incumbent is left in it, for certain."""
         brackets = self.reducer.brackets
         assert brackets is not None
-        tuning = self.reducer.statement.query.tuning.cells
-        if deadline.left() < tuning.seconds_per_leaf * len(brackets.leaves.node):
+        if deadline.left() < self.tuning.seconds_per_leaf * len(brackets.leaves.node):
             return Ended.LIMIT
         box = self.reducer.within(box, self.progress.budget)
         if box.empty() is not None:
@@ -146,7 +146,7 @@ class Splitting:
         """Search part by part with NumPy."""
         whole = self.grid.whole()
         stack = [_Node(whole, 1.0, whole, self._inhabited())]
-        done, look, least = 0.0, tuning.first_look, tuning.least_done
+        done, look, least = 0.0, self.tuning.first_look, self.tuning.least_done
         while stack:
             node = stack.pop()
             self.parts += 1
@@ -157,7 +157,7 @@ class Splitting:
             if not children:
                 done += node.share
             if self.parts >= look and not self.patient:
-                if done < least or self.parts >= tuning.most_parts:
+                if done < least or self.parts >= self.tuning.most_parts:
                     return Ended.GAVE_UP
                 look, least = 2 * look, 10.0 * least
             if deadline.passed:
@@ -170,12 +170,12 @@ class Splitting:
             kernel = Kernel(self, self._inhabited(), self.most, keeps_trail=self.ledger is not None)
         except MemoryError:
             return Ended.GAVE_UP
-        look, least, met = _FIRST_LOOK, _LEAST_DONE, False
+        look, least, met = self.tuning.first_look, self.tuning.least_done, False
         before = self.parts
         while True:
             if deadline.passed:
                 return Ended.LIMIT
-            run = kernel.run(self.progress.budget, met, _MOST_PARTS if self.patient else look - self.parts)
+            run = kernel.run(self.progress.budget, met, self.tuning.most_parts if self.patient else look - self.parts)
             self.parts = before + run.parts
             if self.ledger is not None:
                 self.ledger.data += run.trail
@@ -186,7 +186,7 @@ class Splitting:
             if run.said is Said.OFFER:
                 met = self.incumbents.offer(self.grid.point(kernel.meeting(), self.incumbents.start))
             elif self.parts >= look and not self.patient:
-                if run.done < least or self.parts >= _MOST_PARTS:
+                if run.done < least or self.parts >= self.tuning.most_parts:
                     return Ended.GAVE_UP
                 look, least = 2 * look, 10.0 * least
 
