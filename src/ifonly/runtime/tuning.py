@@ -16,7 +16,27 @@ from math import inf
 
 import numpy as np
 
-__all__ = ["DEFAULT", "Tuning"]
+__all__ = [
+    "DEFAULT",
+    "Answering",
+    "Asking",
+    "Balls",
+    "Blame",
+    "BoxSearch",
+    "Causes",
+    "CellSearch",
+    "Clouds",
+    "ColumnGeneration",
+    "Hulls",
+    "IncumbentSearch",
+    "KnapsackSearch",
+    "ProgramSize",
+    "Reading",
+    "SafeRanges",
+    "Shaping",
+    "Solving",
+    "Tuning",
+]
 
 
 class _Numbers:
