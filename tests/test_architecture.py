@@ -4,7 +4,7 @@ import ast
 import importlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -287,6 +287,78 @@ def is_row(node: ast.AST) -> TypeGuard[ast.Call]:
     return node.func.attr in {"row", "rows", "convex"} and (owner == "mip" or owner.endswith(".mip"))
 
 
+# Where numbers that were tuned would be; they belong in runtime/tuning.py, and tolerances in tolerances.py.
+TUNED = {"criteria", "models", "program", "question", "search", "solvers"}
+NUMERIC_CALLS = {"float", "int", "frozenset", "np.array", "np.float32", "np.float64", "np.linspace", "np.geomspace"}
+
+# Numbers that nobody tunes, with the reason.
+CONSTANTS = {
+    "ifonly.criteria.manifold.branches: _FIRST, _ROW, _SCAN, _GROUP, _FINE": "names of kinds",
+    "ifonly.models.forms.leaves: _NO_END": "a position beyond all others that an int32 holds",
+    "ifonly.models.readers.catboost_statistics: _MULTIPLIER": "of CatBoost's own hash",
+    "ifonly.models.readers.catboost_statistics: _WORD": "64 bits, of CatBoost's own hash",
+    "ifonly.models.readers.lightgbm: _LAST_SCORE_OF_HALF": "of the arithmetic of a float64",
+    "ifonly.models.readers.lightgbm: _ZERO": "LightGBM's own constant kZeroThreshold",
+    "ifonly.models.readers.xgboost: _LAST_SCORE_OF_HALF": "of the arithmetic of a float32",
+    "ifonly.models.readers.onnx: _STRING, _INT64": "the ONNX standard's own codes of types",
+    "ifonly.models.reading.outcomes: _FAR": "beyond it a score is as good as infinite",
+    "ifonly.program.scaling: _COST": "a power of two near 1,000, by the tolerance of solvers: see its comment",
+    "ifonly.program.scaling: _LARGEST_COST": "a power of two near 1,000,000, by the same",
+    "ifonly.question.options: FOREVER": "stands for no time limit",
+    "ifonly.question.trail: _LEAF, _PRICED, _CUT, _LEVELS, _STAYS": "codes of the format of proofs",
+    "ifonly.solvers.highs: _BEYOND_REACH": "below what HiGHS takes for infinite, 1e20",
+    "ifonly.solvers.priced_lp: _DUAL, _PRIMAL": "HiGHS's own codes of its two simplex methods",
+    "ifonly.solvers.priced_lp: _INFINITY": "HiGHS's own infinity is less",
+    "ifonly.solvers.tangents: _LIFT": "a power of two, by the tolerance of solvers: see its comment",
+}
+
+
+def tuned_numbers(tree: dict[str, Module]) -> list[str]:
+    """Numbers in capitals at the top of a module that searches go by."""
+    complaints = []
+    for module in tree.values():
+        if module.name.split(".")[1:2] == [] or module.name.split(".")[1] not in TUNED:
+            continue
+        for node in module.tree.body:
+            if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None or not is_number(node.value):
+                continue
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            names = [name.id for name in ast.walk(target) if isinstance(name, ast.Name)]
+            constant = f"{module.name}: {', '.join(names)}"
+            if all(name.isupper() for name in names) and constant not in CONSTANTS:
+                complaints.append(f"{constant}; make it a field of a group in runtime/tuning.py, with its measurement")
+    return complaints
+
+
+def is_number(value: ast.expr) -> bool:
+    """Whether an expression is made of written numbers alone: sums, tuples, dicts and arrays of them included."""
+    parts: Sequence[ast.expr | None]
+    match value:
+        case ast.Constant():
+            return isinstance(value.value, int | float) and not isinstance(value.value, bool)
+        case ast.UnaryOp():
+            parts = [value.operand]
+        case ast.BinOp():
+            parts = [value.left, value.right]
+        case ast.Tuple() | ast.List() | ast.Set():
+            parts = value.elts
+        case ast.Dict():
+            parts = value.values
+        case ast.Subscript():
+            parts = [value.value]
+        case ast.Starred():
+            parts = [value.value]
+        case ast.Attribute():
+            return ast.unparse(value).startswith("np.finfo(")
+        case ast.Call():
+            if ast.unparse(value.func) not in {*NUMERIC_CALLS, "range"}:
+                return False
+            parts = value.args[:1]
+        case _:
+            return False
+    return bool(parts) and all(part is not None and is_number(part) for part in parts)
+
+
 Check = Callable[[dict[str, Module]], list[str]]
 CHECKS: list[Check] = [
     unknown_modules,
@@ -297,6 +369,7 @@ CHECKS: list[Check] = [
     leftovers,
     headless_docstrings,
     silent_rows,
+    tuned_numbers,
 ]
 TREE = modules(SOURCE)
 BENCHMARKS = modules(TESTS.parent / "benchmarks")
@@ -311,6 +384,23 @@ def test_source_has_no(check: Check) -> None:
 def test_benchmarks_have_no_headless_docstrings() -> None:
     complaints = headless_docstrings(BENCHMARKS)
     assert not complaints, "\n".join(complaints)
+
+
+def test_every_constant_that_is_excused_is_there() -> None:
+    found = {}
+    for module in TREE.values():
+        for node in module.tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                names = [name.id for name in ast.walk(target) if isinstance(name, ast.Name)]
+                found[f"{module.name}: {', '.join(names)}"] = node
+    assert not CONSTANTS.keys() - found.keys()
+
+
+def test_few_modules_lie_loose_at_the_top() -> None:
+    """At most ten, beside the version, the way in and the old paths."""
+    loose = {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__", "_moved", "version"}
+    assert len(loose) <= 10
 
 
 @pytest.mark.parametrize("name", [name for name in TREE if not name.endswith("__main__")])
@@ -409,6 +499,8 @@ CLEAN = {
     "result/plots.py": "import matplotlib.pyplot as plt\nfrom ifonly.result.values import Explanation",
     "cli.py": "import ifonly\nprint(1)",
     "program/cells.py": "def f(mip, x, schema):\n    # x = 0\n    mip.row(x)\n    x.mip.convex(x)  # why\n    schema.row(x)",
+    "search/cells.py": "WITH_SOLVER = (Cells(1), Cells(2))[-1:]\n_NEAR = 0.5 * FEASIBILITY\nNAMES = ('a', 'b')",
+    "batch/plan.py": "_ROWS = 1000",
     "events.py": 'class Event:\n    """Event of a search."""',
     "__init__.py": "from ifonly.result.values import Explanation",
 }
@@ -466,6 +558,13 @@ def test_checks_accept_a_clean_tree(check: Check, tmp_path: Path) -> None:
         (leftovers, "program/mip.py", "def show():\n    print(1)"),
         (headless_docstrings, "events.py", '"""What a listener hears."""'),
         (headless_docstrings, "events.py", 'class Event:\n    def f(self):\n        """How far."""'),
+        (tuned_numbers, "search/cells.py", "_MOST_PARTS = 400_000"),
+        (tuned_numbers, "search/cells.py", "MOST: int = -4"),
+        (tuned_numbers, "criteria/robustness/adversary.py", "_COPIES = {'linf': 5, 'l2': 3}"),
+        (tuned_numbers, "solvers/trusted.py", "_SECONDS, _SHARE = 0.05, 0.2"),
+        (tuned_numbers, "solvers/bounds.py", "_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)"),
+        (tuned_numbers, "criteria/manifold/points.py", "_STOPS = np.linspace(0.0, 1.0, 13)[1:]"),
+        (tuned_numbers, "models/forms/curves.py", "_TANGENTS = np.array([1.0, 0.5])"),
         (silent_rows, "program/cells.py", "def f(mip, x):\n    mip.row(x)"),
         (
             silent_rows,

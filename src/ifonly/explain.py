@@ -8,7 +8,7 @@ from dataclasses import replace
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 import pandas as pd
@@ -52,6 +52,27 @@ if TYPE_CHECKING:
 __all__ = ["Explainer"]
 
 DEFAULT_CRITERIA: tuple[Criterion, ...] = (Proximity("l1", scale="auto"), Sparsity(price=0.1))
+
+
+class _Many(TypedDict, total=False):
+    """Options of many questions, whether their answers go to a folder or not."""
+
+    want: Any
+    n: int
+    criteria: Sequence[Criterion]
+    n_jobs: int | None
+    time_limit: float
+    progress: bool
+    executor: Any
+
+
+class _Planned(_Many, total=False):
+    """Options of many questions whose answers go to a folder."""
+
+    key: str | None
+    shard_rows: int
+    output: Literal["csv", "parquet"] | None
+    reproducible: bool
 
 
 class Explainer:
@@ -209,37 +230,10 @@ class Explainer:
 
     @overload
     def explain_all(
-        self,
-        rows: Any,
-        *,
-        want: Any = None,
-        n: int = 1,
-        criteria: Sequence[Criterion] = (),
-        n_jobs: int | None = 1,
-        time_limit: float = 30.0,
-        gap: float = OPTIMALITY,
-        progress: bool = False,
-        executor: Any = None,
-        to: None = None,
+        self, rows: Any, *, to: None = None, gap: float = ..., **options: Unpack[_Many]
     ) -> Explanations: ...
     @overload
-    def explain_all(
-        self,
-        rows: Any,
-        *,
-        want: Any = None,
-        n: int = 1,
-        criteria: Sequence[Criterion] = (),
-        n_jobs: int | None = 1,
-        time_limit: float = 30.0,
-        progress: bool = False,
-        executor: Any = None,
-        to: str | PathLike[str],
-        key: str | None = None,
-        shard_rows: int = 1000,
-        output: Literal["csv", "parquet"] | None = None,
-        reproducible: bool = False,
-    ) -> Batch: ...
+    def explain_all(self, rows: Any, *, to: str | PathLike[str], **options: Unpack[_Planned]) -> Batch: ...
     def explain_all(
         self,
         rows: Any,

@@ -32,6 +32,7 @@ from ifonly.question.guidance import Branch, Branches, Proposes, Squeezes
 from ifonly.question.problem import Problem
 from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.runtime.tuning import Tuning
 from ifonly.search.engine import Engine
 from ifonly.search.progress import Progress
 from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
@@ -97,6 +98,7 @@ __all__ = [
     "Squeezes",
     "Status",
     "Tightens",
+    "Tuning",
     "Variables",
     "Verifies",
     "assemble",

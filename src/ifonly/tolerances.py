@@ -25,6 +25,7 @@ __all__ = [
     "FEASIBILITY",
     "FLOAT32_ROOM",
     "FLOAT64_ROOM",
+    "FOLDS",
     "INTEGRALITY",
     "IN_HULL",
     "LEAST_GAIN",
@@ -32,6 +33,7 @@ __all__ = [
     "LP_EXACT",
     "LP_ROOM",
     "MODEL_ROUNDINGS",
+    "MOST_COUNTS",
     "MULTIPLE",
     "NOISE",
     "NO_GAP",
@@ -50,6 +52,7 @@ __all__ = [
     "SOLVER_ROUNDINGS",
     "STORED_MOVE",
     "TINY",
+    "UNIT_PARTS",
     "allowed_gap",
     "closing_gap",
     "relative_gap",
@@ -91,6 +94,8 @@ SAME_GRAPH = (
 # -- grids -----------------------------------------------------------------------------------------------------------
 ON_GRID = DUST  # share of a step within which a number lies on the grid: steps are decimal numbers, and so not exact
 MULTIPLE = 0.1 * ON_GRID  # share of its count within which a leaf value is a multiple of a common unit
+UNIT_PARTS = 24  # parts of the least leaf value among which a common unit is looked for
+MOST_COUNTS = 1e6  # of units or steps that are told apart: beyond, one of them is below `FEASIBILITY` of the whole
 
 # -- solvers ---------------------------------------------------------------------------------------------------------
 FEASIBILITY = 1e-6  # to which branch and bound keeps rows and integers: the solvers' own tolerance
@@ -100,6 +105,7 @@ LP_ROOM = 10.0 * LP_EXACT  # what that can move a coordinate or a combination of
 IN_HULL = 10.0 * LP_ROOM  # distance at which a point counts as in a hull: `LP_ROOM` in each of several coordinates
 SMALLEST_ENTRY = 1e-9  # entries of a matrix below this are zero to HiGHS (its option small_matrix_value)
 LEAST_GAIN = 1e-6  # of a branch in the product score of branching (Achterberg 2007), so that no factor is 0
+FOLDS = 14  # of a plane, after which a length is right to 5e-9 per storey of the tower of rows
 ON_BREAKPOINT = 0.1 * FEASIBILITY  # share of a curve's scale within which a point is one where a chain is exact
 # How far beyond a tie a score must lie after none, one, two ... refusals by the model: none at first, so that no point is
 # lost, and bounds hold; then more than a linear program can be off by, which costs less than the gap of a proof; at last

@@ -3,18 +3,24 @@
 import ast
 import copy
 import pickle
+from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from ifonly import Explainer, Manifold, Proximity, Robustness, Sparsity
+from ifonly.models.abilities import parts_of
+from ifonly.models.form import Form
+from ifonly.models.forms.curves import Curve
+from ifonly.models.forms.trees import Trees
 from ifonly.runtime import tuning as module
-from ifonly.runtime.tuning import DEFAULT, CellSearch, Clouds, KnapsackSearch, Tuning
+from ifonly.runtime.tuning import DEFAULT, CellSearch, Clouds, KnapsackSearch, Shaping, Tuning
 from questions import FACTUAL, labels, people, pipeline
 
 SOURCE = Path(module.__file__).parents[1]
@@ -124,6 +130,30 @@ def test_a_robust_answer_and_a_hull_are_the_same_by_other_numbers() -> None:
         proofs = [e.explain(FACTUAL, want="good", criteria=criteria)[0].certificate for e in (one, other)]
         assert all(proof.status == "optimal" for proof in proofs)
         assert proofs[1].objective == pytest.approx(proofs[0].objective, rel=2e-6)
+
+
+def test_the_forms_of_a_model_have_the_numbers_in_all_their_parts() -> None:
+    """A calibrated forest: a curve around a combination of trees, here of fewer pieces and in smaller blocks."""
+    shaped = Tuning(forms=Shaping(pieces=3, finer=2.0, rows_at_once=7))
+    model = CalibratedClassifierCV(pipeline(X, Y, RandomForestClassifier(5, max_depth=3, random_state=0)), cv=2).fit(
+        X, Y
+    )
+    usual, other = (Explainer(model, X, tuning=tuning) for tuning in (DEFAULT, shaped))
+    found = list(parts(other.model.read.form))
+    assert {p.rows_at_once for p in found if isinstance(p, Trees)} == {7}
+    curves = [p for p in found if isinstance(p, Curve)]
+    assert curves
+    assert {(c.pieces, c.tuning.finer) for c in curves} == {(3, 2.0)}
+    assert {c.pieces for c in parts(usual.model.read.form) if isinstance(c, Curve)} == {DEFAULT.forms.pieces}
+    assert np.array_equal(other.model.read.form(other.training.U), usual.model.read.form(usual.training.U))
+    costs = [e.explain(FACTUAL, want="good")[0].certificate.objective for e in (usual, other)]
+    assert costs[1] == pytest.approx(costs[0], rel=2e-6)
+
+
+def parts(form: Form) -> Iterator[Form]:
+    yield form
+    for part in parts_of(form):
+        yield from parts(part)
 
 
 def _halved(number: object) -> object:

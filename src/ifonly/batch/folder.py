@@ -21,6 +21,7 @@ from ifonly.batch.verifying import Verdict, verify_plan
 from ifonly.data.tables import align, as_frame
 from ifonly.errors import CriterionError, PlanError
 from ifonly.question.criterion import Criterion
+from ifonly.runtime.tuning import DEFAULT
 from ifonly.version import __version__
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _prints(explainer: Explainer, want: Any, criteria: Sequence[Criterion]) -> d
         "schema": prints.of_value(explainer.schema),
         "training": prints.of_training(explainer),
         "wish": prints.of_value(want),
-    }
+    } | ({} if explainer.tuning == DEFAULT else {"tuning": prints.of_value(explainer.tuning)})
 
 
 def check_explainer(plan: Plan, folder: Path, explainer: Explainer, want: Any) -> None:

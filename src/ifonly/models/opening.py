@@ -92,7 +92,12 @@ def open_part(
     prepare = Rows(own, entries, named=_takes_names(estimator), most=tuning.reading.remembered)
     source = Source.raw(schema, prepare, base, tuning.reading)
     source = replace(source, columns=tuple(source.columns[j] for j in parts), where=where)
-    return Model(read_estimator(estimator, source), estimator, prepare)
+    read = read_estimator(estimator, source)
+    if tuning.forms != DEFAULT.forms:
+        from ifonly.models.forms.tuned import tuned  # noqa: PLC0415 - composites are loaded with the readers
+
+        read = tuned(read, tuning.forms)
+    return Model(read, estimator, prepare)
 
 
 def _takes_names(estimator: Any) -> bool:

@@ -15,12 +15,11 @@ import numpy as np
 
 from ifonly.arrays import IntArray
 from ifonly.program.mip import Affine, Mip
-from ifonly.tolerances import DUST
+from ifonly.tolerances import DUST, FOLDS
 
 __all__ = ["at_least_length"]
 
 _ROUNDING = DUST  # folding turns a vector and never makes it longer, but for rounding
-_FOLDS = 14  # the length is then right to 5e-9 per storey of the tower
 
 
 def at_least_length(mip: Mip, columns: IntArray) -> Affine:
@@ -43,7 +42,7 @@ def _plane(mip: Mip, a: Affine, b: Affine) -> Affine:
     """Return the length of ``(a, b)``, both at least 0."""
     xi, eta = a, b
     most = float(np.hypot(mip.bounds(a)[1], mip.bounds(b)[1])) * (1.0 + _ROUNDING)
-    for k in range(1, _FOLDS + 1):
+    for k in range(1, FOLDS + 1):
         turn = np.pi / 2.0 ** (k + 1)
         along, across = xi * np.cos(turn) + eta * np.sin(turn), eta * np.cos(turn) - xi * np.sin(turn)
         xi, eta = mip.column(0.0, most, name="along"), mip.column(0.0, most, name="across")
@@ -54,5 +53,5 @@ def _plane(mip: Mip, a: Affine, b: Affine) -> Affine:
         # eta' >= sin(t) xi - cos(t) eta
         mip.row(eta + across, lower=0.0)
     # eta <= tan(pi / 2^(k+1)) xi: the vector lies near the axis after the last fold
-    mip.row(xi * np.tan(np.pi / 2.0 ** (_FOLDS + 1)) - eta, lower=0.0)
+    mip.row(xi * np.tan(np.pi / 2.0 ** (FOLDS + 1)) - eta, lower=0.0)
     return xi

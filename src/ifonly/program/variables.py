@@ -19,10 +19,9 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.program.mip import Affine, Mip
+from ifonly.tolerances import MOST_COUNTS
 
 __all__ = ["Variables"]
-
-_MOST_STEPS = 1e6  # beyond, integrality is below what solvers can tell apart
 
 
 class Variables:
@@ -131,7 +130,7 @@ class Variables:
         if j not in self._raw_features:
             raise RuntimeError(f"{feature.name!r} is used by its raw value but was not declared so")
         step = feature.step
-        if step is not None and (high - low) / step <= _MOST_STEPS:
+        if step is not None and (high - low) / step <= MOST_COUNTS:
             first, last = round(low / step), round(high / step)
             x = self.mip.column(first, last, integer=True, name=feature.name) * step
         else:  # so many steps that one of them is nothing: `point` puts the value on its grid

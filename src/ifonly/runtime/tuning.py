@@ -16,7 +16,27 @@ from math import inf
 
 import numpy as np
 
-__all__ = ["DEFAULT", "Tuning"]
+__all__ = [
+    "DEFAULT",
+    "Answering",
+    "Asking",
+    "Balls",
+    "Blame",
+    "BoxSearch",
+    "Causes",
+    "CellSearch",
+    "Clouds",
+    "ColumnGeneration",
+    "Hulls",
+    "IncumbentSearch",
+    "KnapsackSearch",
+    "ProgramSize",
+    "Reading",
+    "SafeRanges",
+    "Shaping",
+    "Solving",
+    "Tuning",
+]
 
 
 class _Numbers:
@@ -225,6 +245,18 @@ class Reading(_Numbers):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shaping(_Numbers):
+    """Forms in a program: `ifonly.models.forms`."""
+
+    pieces: int = 8  # polygons of a curve at first; guess
+    softmax_pieces: int = 5  # of each curve of a softmax, which is made of many; guess
+    finer: float = 1.5  # times as many after a refinement; guess
+    closely: float = 0.01  # of a curve's scale: how far around a refused point it is held closely; guess
+    tangents: int = 20  # cuts of two tangents for one bound of a network within a budget; guess
+    rows_at_once: int = 4096  # that fall through trees together; guess
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tuning:
     """The numbers that ifonly was tuned by, in groups; pass one with other numbers to an `Explainer`.
 
@@ -251,6 +283,7 @@ class Tuning:
     solving: Solving = field(default=Solving())
     columns: ColumnGeneration = field(default=ColumnGeneration())
     reading: Reading = field(default=Reading())
+    forms: Shaping = field(default=Shaping())
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -220,7 +220,7 @@ class Reducer:
         for j, feature in enumerate(self.schema.features):
             if isinstance(feature, Numeric):
                 rate[self.schema.starts[j]] = minorant[j]
-        limit = Budget(budget, self.query.factual, rate, self.separable.price)
+        limit = Budget(budget, self.query.factual, rate, self.separable.price, self.query.tuning.forms.tangents)
         tighter = form.for_budget(box, limit)
         return None if tighter is form else replace(self.statement, form=tighter)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cache
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ifonly.program.mip import MipArrays
 from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.tolerances import OPTIMALITY
 
-__all__ = ["Backend", "Capability", "Limits", "Solution", "Status", "installed"]
+__all__ = ["Backend", "Capability", "Limits", "Packaged", "Solution", "Status", "installed"]
 
 
 class Capability(Enum):
@@ -123,6 +124,20 @@ class Backend(Protocol):
     ) -> Solution:
         """Solve a linear program with integers, at the tolerances the solver is tested with."""
         ...
+
+
+class Packaged:
+    """The part of a backend that is the same for every Python package that brings a solver."""
+
+    package: ClassVar[str]
+
+    def available(self) -> bool:
+        """Whether the package is there; imports nothing and takes no licence."""
+        return installed(self.package)
+
+    def version(self) -> str:
+        """Return the package's version, or an empty string when it is not there."""
+        return importlib.metadata.version(self.package) if self.available() else ""
 
 
 @cache

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.errors import SolverFailed
 from ifonly.program.mip import MipArrays
-from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status, installed
+from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Packaged, Solution, Status
 from ifonly.tolerances import NO_GAP
 
 __all__ = ["BACKEND", "Gurobi"]
 
 
 @dataclass(frozen=True)
-class Gurobi:
+class Gurobi(Packaged):
     """The Gurobi backend: mixed-integer linear programs, at Gurobi's own tolerances."""
 
+    package: ClassVar[str] = "gurobipy"
     name: str = "gurobi"
     label: str = "Gurobi"
     capabilities: frozenset[Capability] = frozenset({Capability.INCUMBENT_EVENTS})
-
-    def available(self) -> bool:
-        """Whether gurobipy is there; takes no licence."""
-        return installed("gurobipy")
-
-    def version(self) -> str:
-        """Return gurobipy's version."""
-        return importlib.metadata.version("gurobipy") if self.available() else ""
 
     def solve(
         self,

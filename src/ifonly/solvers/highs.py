@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import signal
 import threading
 import time
@@ -10,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ifonly.arrays import FloatArray
 from ifonly.errors import SolverFailed
 from ifonly.program.mip import MipArrays
 from ifonly.solvers._loading import load_highspy
-from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status, installed
+from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Packaged, Solution, Status
 from ifonly.tolerances import LP_EXACT, NO_GAP
 
 __all__ = ["BACKEND", "Highs", "load", "write_program"]
@@ -34,20 +33,13 @@ _BEYOND_REACH = 1e19
 
 
 @dataclass(frozen=True)
-class Highs:
+class Highs(Packaged):
     """The HiGHS backend (Huangfu and Hall 2018): mixed-integer linear programs, one thread."""
 
+    package: ClassVar[str] = "highspy"
     name: str = "highs"
     label: str = "HiGHS"
     capabilities: frozenset[Capability] = frozenset({Capability.INCUMBENT_EVENTS})
-
-    def available(self) -> bool:
-        """Whether highspy is there."""
-        return installed("highspy")
-
-    def version(self) -> str:
-        """Return highspy's version."""
-        return importlib.metadata.version("highspy") if self.available() else ""
 
     def solve(
         self,

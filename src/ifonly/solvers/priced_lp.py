@@ -24,8 +24,8 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.program.mip import MipArrays
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT, ColumnGeneration
-from ifonly.solvers._loading import load_highspy
 from ifonly.solvers.bounds import safe_bound
+from ifonly.solvers.highs import load
 from ifonly.tolerances import LONG_SUM, LP_EXACT, LP_ROOM
 
 __all__ = ["Block", "PricedProgram", "Relaxed", "expanded"]
@@ -340,28 +340,9 @@ class PricedProgram:
 
 
 def _load(program: MipArrays) -> Any:
-    load_highspy()
-    import highspy  # noqa: PLC0415 - imported only when something is solved
-
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = program.n_columns, program.n_rows
-    lp.col_cost_, lp.offset_ = program.cost, program.offset
-    lp.col_lower_, lp.col_upper_ = program.lower, program.upper
-    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = program.n_columns, program.n_rows
-    lp.a_matrix_.start_ = program.matrix.indptr
-    lp.a_matrix_.index_ = program.matrix.indices
-    lp.a_matrix_.value_ = program.matrix.data
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    options: dict[str, object] = {
-        "output_flag": False,
-        "threads": 1,
-        "presolve": "off",  # a presolved program could not take further columns
-        "primal_feasibility_tolerance": LP_EXACT,
-        "dual_feasibility_tolerance": LP_EXACT,
-    }
-    for key, value in options.items():
-        highs.setOptionValue(key, value)
-    highs.passModel(lp)
+    """Return a HiGHS object that holds the relaxation of a program, and that columns can be added to."""
+    highs = load(replace(program, integer=np.zeros_like(program.integer)))
+    highs.setOptionValue("presolve", "off")  # a presolved program could not take further columns
+    highs.setOptionValue("primal_feasibility_tolerance", LP_EXACT)
+    highs.setOptionValue("dual_feasibility_tolerance", LP_EXACT)
     return highs

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ifonly.program.mip import MipArrays
-from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status, installed
+from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Packaged, Solution, Status
 from ifonly.tolerances import LP_EXACT, NO_GAP
 
 __all__ = ["BACKEND", "Scip"]
 
 
 @dataclass(frozen=True)
-class Scip:
+class Scip(Packaged):
     """The SCIP backend: mixed-integer linear programs, at SCIP's own tolerances."""
 
+    package: ClassVar[str] = "pyscipopt"
     name: str = "scip"
     label: str = "SCIP"
     capabilities: frozenset[Capability] = frozenset()
-
-    def available(self) -> bool:
-        """Whether pyscipopt is there."""
-        return installed("pyscipopt")
-
-    def version(self) -> str:
-        """Return PySCIPOpt's version."""
-        return importlib.metadata.version("pyscipopt") if self.available() else ""
 
     def solve(
         self,

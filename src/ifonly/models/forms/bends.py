@@ -23,6 +23,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.program.mip import Affine, Mip
+from ifonly.runtime.tuning import DEFAULT
 from ifonly.tolerances import CHAINED_ROUNDING, ON_BREAKPOINT, TINY
 
 __all__ = [
@@ -39,9 +40,6 @@ __all__ = [
     "sigmoid",
     "tangent_corners",
 ]
-
-# How far, relative to its scale, a curve is held closely around a refused point, and where it counts as exact.
-_CLOSELY = 0.01
 
 
 class Bend(Protocol):
@@ -82,6 +80,8 @@ class Smooth:
         Where its slope changes sign; none for a monotone function.
     scale
         The length over which its slope changes noticeably.
+    closely
+        Share of that within which it is held closely around a refused point.
     """
 
     function: Callable[[FloatArray], FloatArray]
@@ -89,6 +89,7 @@ class Smooth:
     inflections: tuple[float, ...] = ()
     turns: tuple[float, ...] = ()
     scale: float = 1.0
+    closely: float = DEFAULT.forms.closely
 
     def __call__(self, s: FloatArray) -> FloatArray:
         """Return the function's values."""
@@ -124,7 +125,7 @@ class Smooth:
         """Return `s` and a point on either side, since the next answer is most often near."""
         if known.size and float(np.abs(known - s).min()) <= ON_BREAKPOINT * self.scale:
             return np.empty(0)
-        return s + self.scale * _CLOSELY * np.array([-1.0, 0.0, 1.0])
+        return s + self.scale * self.closely * np.array([-1.0, 0.0, 1.0])
 
 
 def tangent_corners(at: FloatArray, value: FloatArray, slope: FloatArray) -> FloatArray:

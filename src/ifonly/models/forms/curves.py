@@ -10,19 +10,16 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.models.form import Form
 from ifonly.models.forms.around import Around
-from ifonly.models.forms.bends import EXP, SOFTPLUS, Bend, chain
+from ifonly.models.forms.bends import EXP, SOFTPLUS, Bend, Smooth, chain
 from ifonly.models.forms.compose import combine, for_budget, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
+from ifonly.runtime.tuning import DEFAULT, Shaping
 from ifonly.tolerances import DUST
 
 __all__ = ["Curve", "Softmax"]
-
-# Pieces of a curve at first (a softmax is made of many), and how much finer each refinement makes it.
-_PIECES, _SOFTMAX_PIECES = 8, 5
-_FINER = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +40,16 @@ class Curve(Around):
         The points at which it was refined, the latest first: near by there may be good answers.
     budget
         What all changes may cost in the program it is embedded in.
+    tuning
+        The numbers of its refinements.
     """
 
     bends: tuple[Bend, ...]
     points: tuple[FloatArray, ...] = ()
-    pieces: int = _PIECES
+    pieces: int = DEFAULT.forms.pieces
     refused: tuple[FloatArray, ...] = ()
     budget: Budget | None = None
+    tuning: Shaping = DEFAULT.forms
 
     @property
     def n_outputs(self) -> int:
@@ -84,11 +84,11 @@ class Curve(Around):
     def refined(self, u: FloatArray) -> Curve | None:
         """Return the curve with breakpoints at the inner scores of `u`, and around them."""
         inner = self.inner.refined(u)
-        points = _more_points(self.inner(u[None, :])[0], self.bends, self.points, self.pieces)
+        points = _more_points(self.inner(u[None, :])[0], self.bends, self.points, self.pieces, self.tuning.closely)
         if inner is None and points is None:
             return None
         finer = replace(self, inner=inner or self.inner, refused=(u, *self.refused))
-        return finer if points is None else replace(finer, points=points, pieces=int(_FINER * self.pieces))
+        return finer if points is None else replace(finer, points=points, pieces=int(self.tuning.finer * self.pieces))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +100,10 @@ class Softmax(Around):
     """
 
     points: tuple[FloatArray, ...] = ()
-    pieces: int = _SOFTMAX_PIECES
+    pieces: int = DEFAULT.forms.softmax_pieces
     refused: tuple[FloatArray, ...] = ()
     budget: Budget | None = None
+    tuning: Shaping = DEFAULT.forms
 
     @property
     def n_outputs(self) -> int:
@@ -159,11 +160,11 @@ class Softmax(Around):
         sums = np.logaddexp.accumulate(s)
         given = np.concatenate([sums[:-1] - s[1:], s - sums[-1]])
         bends = (SOFTPLUS,) * (len(s) - 1) + (EXP,) * len(s)
-        points = _more_points(given, bends, self.points, self.pieces)
+        points = _more_points(given, bends, self.points, self.pieces, self.tuning.closely)
         if inner is None and points is None:
             return None
         finer = replace(self, inner=inner or self.inner, refused=(u, *self.refused))
-        return finer if points is None else replace(finer, points=points, pieces=int(_FINER * self.pieces))
+        return finer if points is None else replace(finer, points=points, pieces=int(self.tuning.finer * self.pieces))
 
 
 def _log_sum(differences: FloatArray) -> float:
@@ -185,11 +186,12 @@ def _bent(mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points
 
 
 def _more_points(
-    s: FloatArray, bends: Sequence[Bend], points: tuple[FloatArray, ...], pieces: int
+    s: FloatArray, bends: Sequence[Bend], points: tuple[FloatArray, ...], pieces: int, closely: float
 ) -> tuple[FloatArray, ...] | None:
     """Return the breakpoints with those that make every curve exact at `s`, or None when they already are."""
     old = points or (np.empty(0),) * len(bends)
-    new = [bend.around(float(s[k]), old[k], pieces) for k, bend in enumerate(bends)]
+    held = [replace(bend, closely=closely) if isinstance(bend, Smooth) else bend for bend in bends]
+    new = [bend.around(float(s[k]), old[k], pieces) for k, bend in enumerate(held)]
     if not any(p.size for p in new):
         return None
     return tuple(np.union1d(a, b) for a, b in zip(old, new, strict=True))

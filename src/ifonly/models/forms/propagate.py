@@ -21,13 +21,12 @@ import numpy as np
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
 from ifonly.program.box import Box
+from ifonly.runtime.tuning import DEFAULT
 from ifonly.tolerances import CHAINED_ROUNDING, TINY
 
 __all__ = ["Block", "Bounds", "Budget", "preactivations", "reach"]
 
 Bounds = tuple[FloatArray, FloatArray]
-
-_TANGENTS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +61,15 @@ class Budget:
         factual's own level is free).
     fixed
         Per feature: the cost of changing it at all, on top of `rate`.
+    tangents
+        How many cuts of two tangents a bound may take.
     """
 
     total: float
     factual: FloatArray
     rate: FloatArray
     fixed: FloatArray | None = None
+    tangents: int = DEFAULT.forms.tangents
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,7 @@ class _Points:
     cost: FloatArray
     start: IntArray
     total: float | None
+    tangents: int = DEFAULT.forms.tangents
 
     @classmethod
     def of(cls, box: Box, budget: Budget | None) -> _Points:
@@ -100,7 +103,9 @@ class _Points:
         if budget is not None and start:
             # An unaffordable budget is raised to the least cost: the bound is then loose, never wrong.
             total = max(budget.total, float(np.minimum.reduceat(cost, start).sum()))
-        return cls(np.array(entry, dtype=np.int64), np.array(value), np.array(cost), np.array(start, np.int64), total)
+        rounds = DEFAULT.forms.tangents if budget is None else budget.tangents
+        places = np.array(entry, dtype=np.int64), np.array(value), np.array(cost), np.array(start, np.int64)
+        return cls(*places, total, rounds)
 
     def largest(self, weights: FloatArray) -> FloatArray:
         """Return, per row, an upper bound of ``weights @ u``; exact without a budget."""
@@ -117,7 +122,7 @@ class _Points:
         left, right = np.zeros(len(gain)), self._steepest(gain)
         (low, falls), (high, rises) = self._dual(gain, left, total), self._dual(gain, right, total)
         best = np.minimum(free, high)
-        for _ in range(_TANGENTS):
+        for _ in range(self.tangents):
             turn = rises - falls
             open_ = (falls < 0) & (rises > 0) & (turn > 0)
             if not open_.any():

@@ -75,12 +75,12 @@ from ifonly.program.cells import Cells
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.memo import Lean, cached_property
+from ifonly.runtime.tuning import DEFAULT
 
 __all__ = ["Addition", "Nodes", "Trees"]
 
 BoolArray = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int32]
-_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,8 @@ class Trees(Lean):
     """``scores = base + sum over trees of the value of the leaf that the input falls into``.
 
     `addition` is the same sum as the framework computes it; by default tree by tree in double precision. `left_over` are
-    the leaves that a box has left, for points of that box only; None: all leaves.
+    the leaves that a box has left, for points of that box only; None: all leaves. `rows_at_once` fall through the trees
+    together.
     """
 
     schema: Schema
@@ -96,6 +97,7 @@ class Trees(Lean):
     base: FloatArray
     addition: Addition | None = None
     left_over: Leaves | None = None
+    rows_at_once: int = DEFAULT.forms.rows_at_once
 
     @property
     def n_outputs(self) -> int:
@@ -111,8 +113,8 @@ class Trees(Lean):
     def __call__(self, U: FloatArray) -> FloatArray:
         """Return the scores of canonical rows."""
         out = np.empty((len(U), self.n_outputs))
-        for start in range(0, len(U), _ROWS_AT_ONCE):
-            part = U[start : start + _ROWS_AT_ONCE]
+        for start in range(0, len(U), self.rows_at_once):
+            part = U[start : start + self.rows_at_once]
             out[start : start + len(part)] = self.added(self.leaf_of(part))
         return out
 

@@ -6,12 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
-from ifonly.tolerances import MULTIPLE
+from ifonly.tolerances import MOST_COUNTS, MULTIPLE, UNIT_PARTS
 
 __all__ = ["add_exactly", "common_unit"]
-
-# Where it is looked for: parts of the least value, how many units a value may have, and how near to whole they must be.
-_MOST_PARTS, _MOST_COUNTS = 24, 1e6
 
 
 def common_unit(values: FloatArray) -> float:
@@ -28,9 +25,9 @@ def common_unit(values: FloatArray) -> float:
     sizes = sizes[sizes > 0.0]
     if not sizes.size:
         return 0.0
-    for parts in range(1, _MOST_PARTS + 1):
+    for parts in range(1, UNIT_PARTS + 1):
         counts = sizes * (parts / sizes[0])
-        if counts[-1] < _MOST_COUNTS and bool((np.abs(counts - np.round(counts)) <= MULTIPLE * counts).all()):
+        if counts[-1] < MOST_COUNTS and bool((np.abs(counts - np.round(counts)) <= MULTIPLE * counts).all()):
             return float(sizes[0] / parts)
     return 0.0
 
