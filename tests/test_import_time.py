@@ -68,9 +68,8 @@ def test_import_adds_few_modules_to_its_foundation() -> None:
 def test_help_does_not_wait_for_numbers(command: str) -> None:
     """What takes most of a second to load is not needed to say what there is."""
     words = ", ".join(map(repr, command.split()))
-    loaded = modules_loaded_by(
-        f"import sys; sys.argv[1:] = [{words}]; from ifonly.cli import main; main(standalone_mode=False)"
-    )
+    run = f"import sys; sys.argv[1:] = [{words}]; from ifonly.cli import main; main(standalone_mode=False)"
+    loaded = modules_loaded_by(run)
     assert "ifonly.cli" in loaded
     assert not loaded & {"numpy", "pandas", "scipy", "sklearn", "rich"}
 

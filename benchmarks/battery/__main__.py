@@ -51,7 +51,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.battery", description=__doc__)
     parser.add_argument("--questions", type=int, default=1000, help="how many draws (some make no question)")
     parser.add_argument(
-        "--first", type=int, default=LATER, help="the number of the first one; before the default: older kinds"
+        "--first", type=int, default=LATER, help="the number of the first; below the default: older kinds"
     )
     parser.add_argument("--seed", type=int, default=None, help="a fresh one is drawn and printed when not given")
     parser.add_argument("--minutes", type=float, default=None, help="stop after so many minutes")

@@ -68,10 +68,8 @@ def _table(rng: np.random.Generator, cost: Cost, c: Any) -> dict[Any, float]:
     for sign in (1.0, -1.0) if rng.random() < 0.6 else (1.0,):
         n = int(rng.integers(1, 4))
         changes = np.sort(rng.uniform(0.05, 0.9, n)) * width
-        out |= {
-            float(sign * d): float(v)
-            for d, v in zip(changes, np.sort(rng.choice([0.0, 0.2, 0.5, 1.0, 2.0], n)), strict=True)
-        }
+        costs = np.sort(rng.choice([0.0, 0.2, 0.5, 1.0, 2.0], n))
+        out |= {float(sign * d): float(v) for d, v in zip(changes, costs, strict=True)}
     return out
 
 

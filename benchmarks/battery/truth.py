@@ -175,9 +175,8 @@ class Cost:
         """Return what a feature costs by its table, or by the rows that its change passes."""
         now = factual[c.name].iloc[0]
         if not c.numeric:
-            usual = Cost(self.data, "l1", "range", {}, 0.0).parts(F, factual)[
-                :, [d.name for d in self.data.columns].index(c.name)
-            ]
+            place = [d.name for d in self.data.columns].index(c.name)
+            usual = Cost(self.data, "l1", "range", {}, 0.0).parts(F, factual)[:, place]
             table, column = self.tables[c.name], F[c.name].to_numpy(dtype=object)
             named = [(table[v] if v in table else usual[i]) for i, v in enumerate(column)]
             return np.where(changed(F[[c.name]], factual[[c.name]])[:, 0], named, 0.0)
