@@ -126,7 +126,23 @@ def test_infinity_and_missing_values_in_the_training_data() -> None:
 
 def test_unseen_level(explainer: Explainer) -> None:
     message = refused(SchemaError, explainer, {**NOW, "job": "ful"})
-    assert message == ("Unseen level 'ful' of 'job': known levels are 'full', 'none', 'part'. Did you mean 'full'?")
+    assert message == (
+        "Unseen level 'ful' of 'job': known levels are 'full', 'none', 'part'. Did you mean 'full'? Write one of these; or, "
+        "if the model was trained on rows with it, give the Explainer those rows, or make the column a pandas category that "
+        "lists it."
+    )
+
+
+def test_the_next_step_for_an_unseen_level_helps() -> None:
+    """A model that takes any level, asked about one that no row of X has: a category that lists it is enough."""
+    X, y = questions.people(), questions.labels(questions.people())
+    model = questions.pipeline(X, y)
+    few = X[X["job"] != "full"]
+    row = {**NOW, "job": "full", "debts": 8}
+    with pytest.raises(SchemaError, match="a pandas category that lists it"):
+        Explainer(model, few).explain(row, want="good")
+    listed = few.assign(job=pd.Categorical(few["job"], ["none", "part", "full"]))
+    assert Explainer(model, listed).explain(row, want="good")[0].prediction == "good"
 
 
 def test_value_outside_its_bounds_widens_them_with_a_warning(explainer: Explainer) -> None:

@@ -62,3 +62,22 @@ def test_import_adds_few_modules_to_its_foundation() -> None:
     added = modules_loaded_by("import ifonly") - modules_loaded_by(FOUNDATION)
     assert "ifonly" in added, "the report of -X importtime was not understood"
     assert len(added) <= MODULES_BEYOND_FOUNDATION, sorted(added)
+
+
+@pytest.mark.parametrize("command", ["--help", "--version", "explain --help", "batch --help"])
+def test_help_does_not_wait_for_numbers(command: str) -> None:
+    """What takes most of a second to load is not needed to say what there is."""
+    words = ", ".join(map(repr, command.split()))
+    run = f"import sys; sys.argv[1:] = [{words}]; from ifonly.cli import main; main(standalone_mode=False)"
+    loaded = modules_loaded_by(run)
+    assert "ifonly.cli" in loaded
+    assert not loaded & {"numpy", "pandas", "scipy", "sklearn", "rich"}
+
+
+def test_every_public_name_is_found() -> None:
+    import ifonly
+
+    assert {name: getattr(ifonly, name) for name in ifonly.__all__}
+    assert set(ifonly.__all__) <= set(dir(ifonly))
+    with pytest.raises(AttributeError, match="no attribute 'Explain'"):
+        _ = ifonly.Explain  # type: ignore[attr-defined]

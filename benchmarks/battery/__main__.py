@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.battery import report
 from benchmarks.battery.ask import BLOCK, KINDS, draw_question, draw_world, is_meant
 from benchmarks.battery.families import FAMILIES
+from benchmarks.battery.more import LATER
 from benchmarks.battery.run import Result, ask, judged, run_block
 from benchmarks.battery.workers import all_results
 
@@ -49,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.battery", description=__doc__)
     parser.add_argument("--questions", type=int, default=1000, help="how many draws (some make no question)")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first one")
+    parser.add_argument(
+        "--first", type=int, default=LATER, help="the number of the first; below the default: older kinds"
+    )
     parser.add_argument("--seed", type=int, default=None, help="a fresh one is drawn and printed when not given")
     parser.add_argument("--minutes", type=float, default=None, help="stop after so many minutes")
     parser.add_argument("--jobs", type=int, default=1, help="processes")

@@ -13,6 +13,7 @@ from benchmarks.battery.criteria import draw_causality, draw_hull, draw_robustne
 from benchmarks.battery.demands import RULES, Own, at_most, draw_rule
 from benchmarks.battery.families import FAMILIES, Family
 from benchmarks.battery.fitting import fit
+from benchmarks.battery.more import LATER, with_more
 from benchmarks.battery.truth import Cost, Mask, Oracle, Want
 from benchmarks.battery.worlds import Data, draw_data, grid_of
 from ifonly import Actionability, Diversity, Proximity, Schema, Sparsity, Target
@@ -181,6 +182,8 @@ def draw_question(seed: int, index: int, world: World) -> Question:
         world, data, kind, factual, want, target, cost, tuple(criteria), (), (), grid, _exists(data, grid, factual),
         str(rng.choice(_SOLVERS)), partial=data.has_real,
     )  # fmt: skip
+    if index >= LATER:
+        question = with_more(np.random.default_rng([seed, index, 8]), question)
     question = _with_sparsity(rng, question)
     question = _with_rules(rng, question)
     question = _with_kind(rng, question)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,8 @@ class Oracle:
         if want.kind == "probability":
             return np.asarray(self.probability(F, want.label) >= want.probability)
         said = np.asarray(self.model.predict(F)).reshape(-1)
+        if want.kind == "any":
+            return np.array([any(v == label for label in want.label) for v in said], dtype=np.bool_)
         if want.kind == "class":
             return np.array([v == want.label for v in said], dtype=np.bool_)
         return np.asarray((said >= want.low) & (said <= want.high))
@@ -70,6 +72,8 @@ class Oracle:
             return np.asarray(np.minimum(said - want.low, want.high - said))
         if want.kind == "probability":
             return np.asarray(self.probability(F, want.label) - want.probability)
+        if want.kind == "any":
+            return self._lead_of_any(F, want)
         k = self.at(want.label)
         scores = None
         for method in ("decision_function", "predict_proba"):
@@ -81,6 +85,15 @@ class Oracle:
         if scores.ndim == 1 or scores.shape[1] == 1:
             return np.asarray(scores.reshape(-1) * (1.0 if k == 1 else -1.0))
         return np.asarray(scores[:, k] - np.delete(scores, k, axis=1).max(axis=1))
+
+    def _lead_of_any(self, F: pd.DataFrame, want: Want) -> Floats | None:
+        """Return the lead of the best wanted class over the best other one."""
+        for method in ("decision_function", "predict_proba"):
+            if hasattr(self.model, method):
+                scores = np.asarray(getattr(self.model, method)(F), dtype=np.float64)
+                wanted = [self.at(label) for label in want.label]
+                return np.asarray(scores[:, wanted].max(axis=1) - np.delete(scores, wanted, axis=1).max(axis=1))
+        return None
 
     def masks(self, F: pd.DataFrame, want: Want, margin: float = 0.0) -> tuple[Mask, Mask]:
         """Return which rows have the outcome, and which have it beyond doubt."""
@@ -126,6 +139,7 @@ class Cost:
     weights: dict[str, float]
     price: float
     free: frozenset[str] = frozenset()
+    tables: dict[str, dict[Any, float]] = field(default_factory=dict)
 
     def scale_of(self, name: str) -> float:
         """Return what a change of a number is divided by."""
@@ -145,7 +159,9 @@ class Cost:
         for j, c in enumerate(self.data.columns):
             w = 0.0 if c.name in self.free else self.weights.get(c.name, 1.0)
             now = factual[c.name].iloc[0]
-            if c.numeric:
+            if c.name in self.tables or (c.numeric and self.scale == "percentile"):
+                out[:, j] = w * self._own(c, F, factual)
+            elif c.numeric:
                 if not pd.isna(now):
                     out[:, j] = w * np.abs(F[c.name].to_numpy(dtype=np.float64) - float(now)) / self.scale_of(c.name)
             elif c.kind == "order" and not pd.isna(now):
@@ -154,6 +170,39 @@ class Cost:
             else:
                 out[:, j] = w * changed(F[[c.name]], factual[[c.name]])[:, 0]
         return out
+
+    def _own(self, c: Any, F: pd.DataFrame, factual: pd.DataFrame) -> Floats:
+        """Return what a feature costs by its table, or by the rows that its change passes."""
+        now = factual[c.name].iloc[0]
+        if not c.numeric:
+            place = [d.name for d in self.data.columns].index(c.name)
+            usual = Cost(self.data, "l1", "range", {}, 0.0).parts(F, factual)[:, place]
+            table, column = self.tables[c.name], F[c.name].to_numpy(dtype=object)
+            named = [(table[v] if v in table else usual[i]) for i, v in enumerate(column)]
+            return np.where(changed(F[[c.name]], factual[[c.name]])[:, 0], named, 0.0)
+        if pd.isna(now):
+            return np.zeros(len(F))
+        x, d = F[c.name].to_numpy(dtype=np.float64), F[c.name].to_numpy(dtype=np.float64) - float(now)
+        if c.name not in self.tables:
+            return np.abs(self._passed(c.name, x) - self._passed(c.name, np.array([float(now)])))
+        known = {**self.tables[c.name], 0.0: 0.0}
+        if not any(k < 0 for k in known):
+            known |= {-k: v for k, v in known.items()}
+        at = sorted(known)
+        value = [known[k] for k in at]
+        first, last = abs(value[1] - value[0]) / (at[1] - at[0]), (value[-1] - value[-2]) / (at[-1] - at[-2])
+        return np.interp(d, at, value) + first * np.maximum(at[0] - d, 0.0) + last * np.maximum(d - at[-1], 0.0)
+
+    def _passed(self, name: str, x: Floats) -> Floats:
+        """Return the share of rows below a value and half of those at it, linear between the twentieths of the rows."""
+        rows = np.sort(self.data.X[name].dropna().to_numpy(dtype=np.float64))
+        at = sorted({*rows.tolist()})
+        if len(at) > 21:
+            at = sorted({float(rows[round(k)]) for k in np.linspace(0, len(rows) - 1, 21).tolist()})
+        share = [(float((rows < v).mean()) + float((rows <= v).mean())) / 2 for v in at]
+        width = at[-1] - at[0]
+        beyond = np.maximum(x - at[-1], 0.0) / width - np.maximum(at[0] - x, 0.0) / width
+        return np.asarray(np.interp(x, at, share) + beyond)
 
     def distance(self, F: pd.DataFrame, factual: pd.DataFrame) -> Floats:
         """Return the distance of each row."""
@@ -186,7 +235,8 @@ class Cost:
 
     def apart(self, F: pd.DataFrame, point: pd.DataFrame) -> Floats:
         """Return the l1 distance of rows to an earlier answer, in the scales and weights of the question."""
-        return np.asarray(Cost(self.data, "l1", self.scale, self.weights, 0.0, self.free).parts(F, point).sum(axis=1))
+        scale = "range" if self.scale == "percentile" else self.scale  # as documented
+        return np.asarray(Cost(self.data, "l1", scale, self.weights, 0.0, self.free).parts(F, point).sum(axis=1))
 
 
 # -- balls -------------------------------------------------------------------------------------------------------------

@@ -11,8 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ifonly.criteria.actionability.criterion import Actionability, Implies, LinearRow
+from ifonly.criteria.causality.causes import Cause
+from ifonly.criteria.causality.criterion import Causality
+from ifonly.criteria.diversity.criterion import Diversity
 from ifonly.criteria.manifold.criterion import Manifold
 from ifonly.criteria.proximity import Proximity
+from ifonly.criteria.robustness.criterion import Robustness
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.data.schema import Binary, Categorical, Integer, Numeric, Ordinal, Schema
 from ifonly.datasets import german_credit, heart
@@ -68,7 +72,11 @@ def demands(draw: st.DrawFn) -> Actionability:
 def criteria(draw: st.DrawFn) -> list[Criterion]:
     scale = st.sampled_from(["range", "mad", "std", "none"]) | st.dictionaries(TEXT, POSITIVE, max_size=2)
     norm = st.sampled_from(["l1", "l2", "linf", "mahalanobis"])
-    found: list[Criterion] = [Proximity(draw(norm), draw(scale), pairs(draw, POSITIVE | st.just(0)))]
+    chosen = draw(norm)
+    entry = st.integers(-9, 9).filter(bool) | st.text(max_size=4)
+    tables = st.dictionaries(TEXT, st.dictionaries(entry, st.floats(0, 9), min_size=1, max_size=3), max_size=2)
+    own = draw(tables) if chosen in ("l1", "linf") else {}
+    found: list[Criterion] = [Proximity(chosen, draw(scale), pairs(draw, POSITIVE | st.just(0)), own)]
     at_most, price = draw(st.none() | st.integers(1, 9)), draw(st.none() | st.floats(0, 1e9))
     found += [] if at_most is None and price is None else [Sparsity(at_most, price)]
     wanted = draw(demands())
@@ -131,13 +139,18 @@ def test_examples_in_the_comments_are_true() -> None:
     credit = german_credit()
     text = re.sub(r"^#(?! )", "", write_policy(credit.schema), flags=re.MULTILINE)
     policy = read_policy(text)
-    *_, demands, manifold = policy.criteria
+    _, _, demands, manifold, causality, robustness, diversity = policy.criteria
     assert manifold == Manifold()
+    parent = {"credit_amount": 0.5}
+    assert causality == Causality({"duration": Cause(("credit_amount",), coefficients=parent)})
+    assert (robustness, diversity) == (Robustness(radius=0.02), Diversity())
     assert isinstance(demands, Actionability)
     assert demands.ranges == {"duration": (4, 72)}
     assert demands.implies == (Implies({"checking_status": "no checking"}, {"duration": (None, 72)}),)
     assert demands.rows[0].weights == {"duration": 1, "credit_amount": 1}
-    assert policy.criteria[:2] == (Proximity(weights={"duration": 2}), Sparsity(3, 0.1))
+    tables = {"duration": {-68: 2.0, 68: 1.0}}
+    assert policy.criteria[:2] == (Proximity(weights={"duration": 2}, tables=tables), Sparsity(3, 0.1))
+    assert demands.only == ("duration", "checking_status")
 
 
 def test_examples_without_suitable_features() -> None:
@@ -315,3 +328,41 @@ def test_rows_do_not_fit_into_a_policy() -> None:
             write_policy(Schema.infer(FRAME), [manifold])
     with pytest.raises(SchemaError, match=r"'manifold.clusters' in the policy must be a whole number"):
         read_policy("manifold.clusters = 'many'")
+
+
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        Robustness(radius=0.05),
+        Robustness(radius=0.1, norm="l2", features=("age",), margin=0.2),
+        Diversity("iterate", distance=0.3),
+        Diversity(nested=True),
+        Causality({"age": Cause(("paid", "size"), coefficients={"paid": 2.0, "size": {"s": 1.0, "m": 2.0, "l": 3.5}})}),
+        Causality({"age": Cause(("paid",), coefficients={"paid": -1})}, "all"),
+    ],
+    ids=repr,
+)
+def test_every_criterion_reads_back(criterion: Criterion) -> None:
+    criteria = (*DEFAULT_CRITERIA, criterion)
+    assert read_policy(write_policy(Schema.infer(FRAME), criteria)).criteria == criteria
+
+
+def test_models_do_not_fit_into_a_policy() -> None:
+    for criterion in (Causality({"age": Cause(("paid",), model=object())}), Robustness(models=[object()])):
+        with pytest.raises(CriterionError, match="in Python"):
+            write_policy(Schema.infer(FRAME), [criterion])
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[robustness]\nradios = 1", "Did you mean 'radius'?"),
+        ("[diversity]\nnested = 1", "must be true or false, got 1"),
+        ("[causality]\n[[causality.causes]]\nfeature = 'age'", "lacks 'coefficients'"),
+        ("[[causality.causes]]\nfeature = 'age'\ncoefficients = {job = [['a']]}", r"pairs \[change or level, cost\]"),
+        ("[[proximity.tables]]\nfeature = 'age'\ncosts = 3", r"pairs \[change or level, cost\]"),
+    ],
+)
+def test_a_slip_in_the_other_sections_is_named(text: str, complaint: str) -> None:
+    with pytest.raises(SchemaError, match=complaint):
+        read_policy(text)

@@ -79,8 +79,8 @@ class Proximity(Couples, Remarks, Criterion):
         if self.norm not in ("l1", "linf") and (self.tables or self.scale == "percentile"):
             what = "tables" if self.tables else "scale='percentile'"
             raise CriterionError(
-                f"A Proximity with {what} has costs that are added up or compared, not squared: use norm='l1' or 'linf', "
-                f"not {self.norm!r}."
+                f"A Proximity with {what} has costs that are added up or compared, not squared. Use norm='l1' or "
+                f"norm='linf', not {self.norm!r}."
             )
         for name, table in self.tables.items():
             _check_table(name, table)

@@ -33,6 +33,8 @@ __all__ = [
     "unfit_whole",
 ]
 
+_SHOWN = 20  # levels that a message lists
+
 WHOLE_TOLERANCE = ON_GRID
 _LARGEST_WHOLE = 2.0**53
 _DOUBLE = np.dtype("float64")
@@ -127,9 +129,12 @@ class Categorical:
         for i, known in enumerate(self.levels):
             if known == level and isinstance(known, bool) == isinstance(level, (bool, np.bool_)):
                 return i
+        shown = ", ".join(map(repr, self.levels[:_SHOWN]))
+        more = f" and {self.width - _SHOWN} more" if self.width > _SHOWN else ""
         raise SchemaError(
-            f"Unseen level {level!r} of {self.name!r}: known levels are {', '.join(map(repr, self.levels))}."
-            f"{did_you_mean(level, self.levels)}"
+            f"Unseen level {level!r} of {self.name!r}: known levels are {shown}{more}.{did_you_mean(level, self.levels)} "
+            "Write one of these; or, if the model was trained on rows with it, give the Explainer those rows, or make the "
+            "column a pandas category that lists it."
         )
 
 

@@ -11,8 +11,9 @@ Examples
 
 from __future__ import annotations
 
+from ifonly.policy.lint import lint
 from ifonly.policy.overrides import FeaturePolicy, Policy
 from ifonly.policy.read import read_policy
 from ifonly.policy.write import write_policy
 
-__all__ = ["FeaturePolicy", "Policy", "read_policy", "write_policy"]
+__all__ = ["FeaturePolicy", "Policy", "lint", "read_policy", "write_policy"]

@@ -9,8 +9,12 @@ from math import inf, isfinite, isnan
 from typing import Any, TypeVar
 
 from ifonly.criteria.actionability.criterion import Actionability, Implies, LinearRow
+from ifonly.criteria.causality.causes import Cause
+from ifonly.criteria.causality.criterion import Causality
+from ifonly.criteria.diversity.criterion import Diversity
 from ifonly.criteria.manifold.criterion import Manifold
 from ifonly.criteria.proximity import Proximity
+from ifonly.criteria.robustness.criterion import Robustness
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.errors import SchemaError, did_you_mean
 from ifonly.explain import DEFAULT_CRITERIA
@@ -40,8 +44,9 @@ def read_policy(text: str) -> Policy:
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"The policy is not valid TOML: {error}.") from None
     top = _Table("", data)
-    top.only("demands", "sparsity", "proximity", "manifold", "features")
-    criteria = (*_proximity(top), *_sparsity(top), *_actionability(top), *_manifold(top))
+    top.only("demands", "sparsity", "proximity", "manifold", "causality", "robustness", "diversity", "features")
+    sections = (_proximity, _sparsity, _actionability, _manifold, _causality, _robustness, _diversity)
+    criteria = tuple(criterion for section in sections for criterion in section(top))
     features = {name: _feature(part) for name, part in top.part("features").parts()}
     return Policy(features, criteria)
 
@@ -192,7 +197,7 @@ def _proximity(top: _Table) -> Sequence[Criterion]:
     if "proximity" not in top.data:
         return _default(Proximity)
     part = top.part("proximity")
-    part.only("norm", "scale", "weights")
+    part.only("norm", "scale", "weights", "tables")
     # Proximity itself says which norms and scales there are.
     norm: Any = part.get("norm", _text)
     scale: Any = part.get("scale", _scale)
@@ -202,8 +207,20 @@ def _proximity(top: _Table) -> Sequence[Criterion]:
             usual.norm if norm is None else norm,
             usual.scale if scale is None else scale,
             part.each("weights", _number),
+            dict(_cost_table(block) for block in part.blocks("tables")),
         )
     ]
+
+
+def _cost_table(block: _Table) -> tuple[str, dict[Any, float]]:
+    block.only("feature", "costs")
+    return block.need("feature", _text), dict(block.need("costs", _costs))
+
+
+def _costs(where: str, value: Any) -> list[tuple[Any, float]]:
+    if not (isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)):
+        raise _wrong(where, "pairs [change or level, cost]", value)
+    return [(_level(where, entry), _number(where, cost)) for entry, cost in value]
 
 
 def _sparsity(top: _Table) -> Sequence[Criterion]:
@@ -234,6 +251,52 @@ def _manifold(top: _Table) -> Sequence[Criterion]:
         "isolation": part.get("isolation", _number),
     }
     return [Manifold(**{name: value for name, value in given.items() if value is not None})]
+
+
+def _flag(where: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(where, "true or false", value)
+    return value
+
+
+def _given(part: _Table, **readers: Reader[Any]) -> dict[str, Any]:
+    """Return the values of a section that are there; whether they make sense the criterion itself says."""
+    part.only(*readers)
+    return {name: part.get(name, read) for name, read in readers.items() if name in part.data}
+
+
+def _robustness(top: _Table) -> Sequence[Criterion]:
+    if "robustness" not in top.data:
+        return []
+    return [Robustness(**_given(top.part("robustness"), radius=_number, norm=_text, features=_texts, margin=_number))]
+
+
+def _diversity(top: _Table) -> Sequence[Criterion]:
+    if "diversity" not in top.data:
+        return []
+    return [Diversity(**_given(top.part("diversity"), how=_text, distance=_number, nested=_flag))]
+
+
+def _causality(top: _Table) -> Sequence[Criterion]:
+    if "causality" not in top.data:
+        return []
+    part = top.part("causality")
+    part.only("count", "causes")
+    causes = dict(_cause(block) for block in part.blocks("causes"))
+    count: Any = part.get("count", _text)
+    return [Causality(causes) if count is None else Causality(causes, count)]
+
+
+def _cause(block: _Table) -> tuple[str, Cause]:
+    block.only("feature", "coefficients")
+    block.need("coefficients", _table)
+    weights = block.each("coefficients", _coefficient)
+    return block.need("feature", _text), Cause(tuple(weights), coefficients=weights)
+
+
+def _coefficient(where: str, value: Any) -> Any:
+    """Return the weight of a number, or of a category the value of each level, as pairs."""
+    return dict(_costs(where, value)) if isinstance(value, list) else _number(where, value)
 
 
 def _actionability(top: _Table) -> Sequence[Criterion]:

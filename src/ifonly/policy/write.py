@@ -8,8 +8,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ifonly.criteria.actionability.criterion import Actionability, Implies, LinearRow
+from ifonly.criteria.causality.causes import Cause
+from ifonly.criteria.causality.criterion import Causality
+from ifonly.criteria.diversity.criterion import Diversity
 from ifonly.criteria.manifold.criterion import Manifold
 from ifonly.criteria.proximity import Proximity
+from ifonly.criteria.robustness.criterion import Robustness
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.data.schema import Categorical, Feature, Integer, Numeric, Schema
 from ifonly.errors import CriterionError, SchemaError
@@ -21,6 +25,7 @@ __all__ = ["write_policy"]
 
 C = TypeVar("C", bound=Criterion)
 
+_KINDS = (Proximity, Sparsity, Actionability, Manifold, Causality, Robustness, Diversity)
 _WIDTH = 100
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
@@ -34,7 +39,7 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
     schema
         The features.
     criteria
-        At most one each of `Proximity`, `Sparsity`, `Actionability` and `Manifold`.
+        At most one of each kind.
 
     Examples
     --------
@@ -47,10 +52,10 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
     label = "Age (years)"
     """
     for criterion in criteria:
-        if not isinstance(criterion, Proximity | Sparsity | Actionability | Manifold):
+        if not isinstance(criterion, _KINDS):
             raise CriterionError(
-                f"A policy holds Proximity, Sparsity, Actionability and Manifold, not {type(criterion).__name__}. Give "
-                "that one in Python: Explainer(..., criteria=[...])."
+                f"A policy holds {', '.join(kind.__name__ for kind in _KINDS)}, not {type(criterion).__name__}. Give that "
+                "one in Python: Explainer(..., criteria=[...])."
             )
     example = _example(schema)
     lines = [
@@ -60,6 +65,9 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
         *_demand_lines(_single(criteria, Actionability) or Actionability(), example),
         *_cost_lines(_single(criteria, Sparsity), _single(criteria, Proximity) or Proximity(), example),
         *_manifold_lines(_single(criteria, Manifold)),
+        *_causality_lines(_single(criteria, Causality), schema),
+        *_robustness_lines(_single(criteria, Robustness)),
+        *_diversity_lines(_single(criteria, Diversity)),
         "",
         f"# Features. kind: one of {', '.join(KINDS)} (levels lowest first).",
         "# bounds: the lowest and highest value an answer may have. precision: the decimals of a numeric feature.",
@@ -163,12 +171,82 @@ def _cost_lines(sparsity: Sparsity | None, proximity: Proximity, example: Action
         "[proximity]",
         "# l1, l2, linf or mahalanobis",
         *_entry("norm", proximity.norm),
-        "# what the change of a number is divided by: range, mad, std or none; or { feature = its own scale }",
+        "# what the change of a number is divided by: auto (range, unless outliers rule it), range, mad, std or none;",
+        "# percentile: counted in shares of the rows that it passes; or { feature = its own scale }",
         *_entry("scale", proximity.scale),
         "",
         "# feature = how much a change of it counts; 1 unless named",
         "[proximity.weights]",
         *(_entries(proximity.weights) or _commented(_entries(dict.fromkeys(example.max_step, 2)))),
+        "",
+        "# own costs: pairs [change, cost] of a number, linear between; pairs [level, cost] of a category. l1 and linf only",
+        *(_table_lines(proximity.tables) or _commented(_table_lines(_example_tables(example)))),
+    ]
+
+
+def _example_tables(example: Actionability) -> dict[str, dict[Any, float]]:
+    width = next(iter(example.max_step.values()))
+    return {next(iter(example.max_step)): {-width: 2.0, width: 1.0}}
+
+
+def _table_lines(tables: Mapping[str, Mapping[Any, float]]) -> list[str]:
+    lines = []
+    for name, table in tables.items():
+        lines += ["[[proximity.tables]]", *_entries({"feature": name}), f"costs = {_pairs(table)}"]
+    return lines
+
+
+def _pairs(table: Mapping[Any, Any]) -> str:
+    return "[" + ", ".join(f"[{_value(entry)}, {_value(cost)}]" for entry, cost in table.items()) + "]"
+
+
+def _causality_lines(causality: Causality | None, schema: Schema) -> list[str]:
+    if causality is not None and any(cause.coefficients is None for cause in causality.causes.values()):
+        raise CriterionError(
+            "A policy holds causes by their coefficients, not models or functions. Give that Causality in Python: "
+            "Explainer(..., criteria=[Causality(...)])."
+        )
+    numbers = [f.name for f in schema.features if isinstance(f, Numeric)]
+    effect, parent = (*numbers, "duration", "credit_amount")[:2] if len(numbers) != 1 else (numbers[0], "income")
+    shown = causality or Causality({effect: Cause((parent,), coefficients={parent: 0.5})})
+    lines = ["[causality]", *_entry("count", shown.count)]
+    for name, cause in shown.causes.items():
+        lines += ["[[causality.causes]]", *_entry("feature", name)]
+        weights = {n: _Raw(_pairs(w)) if isinstance(w, Mapping) else w for n, w in (cause.coefficients or {}).items()}
+        lines += _entry("coefficients", weights)
+    return [
+        "",
+        "# What follows from a change: the feature moves by coefficient * change of its cause (of a category: pairs",
+        '# [level, value]). count: "actions" charges what a person does, "all" also what follows. Learned models: in Python.',
+        *(_commented(lines) if causality is None else lines),
+    ]
+
+
+def _robustness_lines(robustness: Robustness | None) -> list[str]:
+    if robustness is not None and len(robustness.models):
+        raise CriterionError(
+            "A policy cannot hold the 'models' of a Robustness. Give that one in Python: Explainer(..., "
+            "criteria=[Robustness(...)])."
+        )
+    shown = robustness or Robustness(radius=0.02)
+    features = None if shown.features is None else tuple(shown.features)
+    values = {"radius": shown.radius, "norm": shown.norm, "features": features, "margin": shown.margin}
+    lines = ["[robustness]", *_entries(values)]
+    return [
+        "",
+        "# Hold the outcome in a ball around the answer: radius as a share of each number's range, norm linf or l2,",
+        "# features = [...] that may be off; margin = by how much the score must clear its threshold.",
+        *(_commented(lines) if robustness is None else lines),
+    ]
+
+
+def _diversity_lines(diversity: Diversity | None) -> list[str]:
+    shown = diversity or Diversity()
+    lines = ["[diversity]", *_entries({name: getattr(shown, name) for name in ("how", "distance", "nested")})]
+    return [
+        "",
+        "# What makes a second answer another one: features, iterate (distance apart), incumbents or clusters",
+        *(_commented(lines) if diversity is None else lines),
     ]
 
 
@@ -242,7 +320,15 @@ def _unescaped(character: str) -> str:
     return f"\\u{ord(character):04x}" if control else character
 
 
+class _Raw(str):
+    """A value that is TOML already."""
+
+    __slots__ = ()
+
+
 def _value(value: Any) -> str:
+    if isinstance(value, _Raw):
+        return str(value)
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool):
         return str(value).lower()
