@@ -199,6 +199,10 @@ class Proximity(Couples, Criterion):
         """For l-infinity: each feature's own deviation bounds the largest one from below."""
         return Proximity("l1", self.scale, self.weights).costs(query) if self.norm == "linf" else None
 
+    def is_largest(self) -> bool:
+        """For l-infinity: it is no more than that."""
+        return self.norm == "linf"
+
     def _per_feature(self, query: Query, U: FloatArray) -> FloatArray:
         costs = Proximity("l1", self.scale, self.weights).costs(query)
         assert costs is not None

@@ -40,6 +40,10 @@ class Costs:
             self.levels + other.levels,
         )
 
+    def free(self) -> bool:
+        """Whether nothing costs anything."""
+        return not any(part.any() for part in (self.linear, self.square, self.price, self.levels))
+
     def numeric(self, j: int | Sequence[int] | IntArray, deviation: FloatArray) -> FloatArray:
         """Return the cost of moving numeric feature `j`, or one feature for each amount, by these amounts."""
         moved = np.abs(deviation)
