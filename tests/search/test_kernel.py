@@ -30,7 +30,7 @@ from ifonly.question.criterion import Criterion
 from ifonly.question.found import Ended
 from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
-from ifonly.search import kernel
+from ifonly.search import cells, kernel
 from ifonly.search.cells import Cells, Splitting
 from ifonly.search.engine import separable
 from ifonly.search.incumbents import Incumbents
@@ -64,6 +64,7 @@ def searched(statement: Any, patient: bool) -> Outcome:
 
 
 def both(statement: Any, monkeypatch: pytest.MonkeyPatch, patient: bool = False) -> tuple[Outcome, Outcome]:
+    monkeypatch.setattr(cells, "_FIRST_LOOK_COMPILED", cells._FIRST_LOOK)  # give up at the same part
     monkeypatch.delenv("IFONLY_KERNEL", raising=False)
     assert kernel.compiled()
     mine = searched(statement, patient)

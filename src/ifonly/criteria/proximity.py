@@ -268,6 +268,10 @@ class Proximity(Couples, Remarks, Criterion):
         """For l-infinity: each feature's own deviation bounds the largest one from below."""
         return replace(self, norm="l1").costs(query) if self.norm == "linf" else None
 
+    def is_largest(self) -> bool:
+        """For l-infinity: it is no more than that."""
+        return self.norm == "linf"
+
     def _per_feature(self, query: Query, U: FloatArray) -> FloatArray:
         costs = replace(self, norm="l1").costs(query)
         assert costs is not None

@@ -52,6 +52,10 @@ class Costs:
             out[j] += curve.rate
         return out
 
+    def free(self) -> bool:
+        """Whether nothing costs anything."""
+        return not self.curves and not any(p.any() for p in (self.linear, self.square, self.price, self.levels))
+
     def numeric(self, j: int | Sequence[int] | IntArray, deviation: FloatArray) -> FloatArray:
         """Return the cost of moving numeric feature `j`, or one feature for each amount, by these amounts."""
         moved = np.abs(deviation)

@@ -62,6 +62,10 @@ class Couples(Criterion, Ability):
         """Return separable costs whose largest entry bounds the coupled cost from below, for reduction."""
         return None
 
+    def is_largest(self) -> bool:
+        """Whether, with the options at hand, the coupled cost is that largest entry, so that its balls are boxes."""
+        return False
+
 
 class HasConsequences(Criterion, Ability):
     """A criterion by which some features follow from others."""

@@ -69,6 +69,8 @@ class CellSearch(_Numbers):
     """Branch and bound over boxes of cells: `ifonly.search.cells`."""
 
     first_look: int = 500  # parts after which progress is judged first, then whenever they double; measured, as below
+    # The same for the compiled kernel, which has done them in the time of some 1,500; measured by benchmarks/kernel.py.
+    first_look_compiled: int = 50_000
     # Share that must be closed by then, ten times as much at each further look; measured, "Forests without a program":
     # at most 9e-16 where the search was not closed, 2e-6 and more where it was.
     least_done: float = 1e-7

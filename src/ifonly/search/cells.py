@@ -35,7 +35,7 @@ from ifonly.search.kernel import Kernel, Said, compiled
 from ifonly.search.progress import Progress
 from ifonly.tolerances import ROUNDING as _TIE
 
-__all__ = ["Cells", "Splitting"]
+__all__ = ["Cells", "Splitting", "fills_gaps"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -49,7 +49,7 @@ class Cells:
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether the form is an ensemble, the goal is linear in its scores, and nothing couples features."""
         form = statement.form
-        if not isinstance(form, Ensemble) or _fills_gaps(statement, box):
+        if not isinstance(form, Ensemble) or fills_gaps(statement, box):
             return False
         question = separable(statement)
         return question is not None and bool(question.goal.gaps([Affine()] * form.n_outputs, 0.0))
@@ -73,7 +73,7 @@ class Cells:
         return progress.found()
 
 
-def _fills_gaps(statement: Statement, box: Box) -> bool:
+def fills_gaps(statement: Statement, box: Box) -> bool:
     """Whether a value may take the place of a missing one: it has no distance, so cells have no order of cost."""
     factual, schema = statement.query.factual, statement.query.schema
     if not np.isnan(factual).any():
@@ -118,15 +118,33 @@ class Splitting:
         Whether to go on until the deadline however little is closed, because no solver can take over.
     ledger
         Keeps the parts, where a proof is asked for.
+    any_point
+        Whether the first point that is better than the incumbent ends the search.
+    most_parts
+        After how many parts to give up in any case; None: as many as it takes.
+
+    Attributes
+    ----------
+    parts
+        How many parts were looked at.
+    met
+        Whether a point was found that is better than the incumbent before.
     """
 
     def __init__(
-        self, incumbents: Incumbents, most: int, *, patient: bool = False, ledger: Ledger | None = None
+        self,
+        incumbents: Incumbents,
+        most: int,
+        *,
+        patient: bool = False,
+        ledger: Ledger | None = None,
+        any_point: bool = False,
+        most_parts: int | None = None,
     ) -> None:
         self.incumbents, self.reducer, self.progress = incumbents, incumbents.reducer, incumbents.progress
-        self.most, self.patient, self.ledger = most, patient, ledger
-        self.tuning = self.reducer.statement.query.tuning.cells
-        self.parts = 0
+        self.most, self.patient, self.ledger, self.any_point = most, patient, ledger, any_point
+        self.tuning, self.most_parts = self.reducer.statement.query.tuning.cells, most_parts
+        self.parts, self.met = 0, False
 
     def run(self, box: Box, deadline: Deadline) -> Ended:
         """Search a box and say how that ended; closed: nothing better than the incumbent is left in it, for certain."""
@@ -156,6 +174,10 @@ class Splitting:
             stack += children
             if not children:
                 done += node.share
+            if self.met and self.any_point:
+                return Ended.LIMIT
+            if self.parts == self.most_parts and stack:
+                return Ended.GAVE_UP
             if self.parts >= look and not self.patient:
                 if done < least or self.parts >= self.tuning.most_parts:
                     return Ended.GAVE_UP
@@ -170,12 +192,14 @@ class Splitting:
             kernel = Kernel(self, self._inhabited(), self.most, keeps_trail=self.ledger is not None)
         except MemoryError:
             return Ended.GAVE_UP
-        look, least, met = self.tuning.first_look, self.tuning.least_done, False
+        look, least, met = self.tuning.first_look_compiled, self.tuning.least_done, False
         before = self.parts
         while True:
             if deadline.passed:
                 return Ended.LIMIT
-            run = kernel.run(self.progress.budget, met, self.tuning.most_parts if self.patient else look - self.parts)
+            ends = [end for end in (self.most_parts, None if self.patient else look) if end is not None]
+            most = min(ends, default=self.parts + self.tuning.most_parts) - self.parts
+            run = kernel.run(self.progress.budget, met, most)
             self.parts = before + run.parts
             if self.ledger is not None:
                 self.ledger.data += run.trail
@@ -184,7 +208,11 @@ class Splitting:
             if run.said in {Said.FULL, Said.BROKEN}:
                 return Ended.GAVE_UP
             if run.said is Said.OFFER:
-                met = self.incumbents.offer(self.grid.point(kernel.meeting(), self.incumbents.start))
+                met = self._offer(kernel.meeting())
+                if met and self.any_point:
+                    return Ended.LIMIT
+            elif self.parts == self.most_parts:
+                return Ended.GAVE_UP
             elif self.parts >= look and not self.patient:
                 if run.done < least or self.parts >= self.tuning.most_parts:
                     return Ended.GAVE_UP
@@ -362,7 +390,7 @@ class Splitting:
         grid = self.grid
         here, there = grid.least(part), grid.least(meeting)
         cost = grid.elsewhere + float(there[0].sum() + there[1].sum())
-        met = cost <= self.progress.budget and self.incumbents.offer(grid.point(meeting, self.incumbents.start))
+        met = cost <= self.progress.budget and self._offer(meeting)
         dearer = np.concatenate([there[0] - here[0], there[1] - here[1]])
         k = int(dearer.argmax()) if dearer.size else -1
         if k < 0 or dearer[k] <= 0.0:
@@ -373,6 +401,12 @@ class Splitting:
             return [part.levels(~span | meeting.allowed), part.levels(~(span & meeting.allowed))]
         at = int(min(max(grid.cheapest[k], meeting.low[k]), meeting.high[k]))
         return self._halves(part, k, at - 1 if at > grid.cheapest[k] else at)
+
+    def _offer(self, meeting: Part) -> bool:
+        """Offer the cheapest point of the intersection as incumbent; say whether it was taken."""
+        met = self.incumbents.offer(self.grid.point(meeting, self.incumbents.start))
+        self.met |= met
+        return met
 
     def _anywhere(self, part: Part) -> list[Part]:
         """Split a part whose cheapest point was refused by the last digits of a sum, or by the number of changes."""

@@ -6,13 +6,14 @@ from typing import NamedTuple, Protocol
 
 from ifonly.program.box import Box
 from ifonly.question.abilities import Counts
+from ifonly.question.criterion import HasConsequences
 from ifonly.question.demand import BoxDemand
 from ifonly.question.found import Found
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.search.progress import Progress
 
-__all__ = ["NO_SOLVER", "Engine", "Separable", "separable"]
+__all__ = ["NO_SOLVER", "Engine", "Separable", "largest_only", "separable"]
 
 NO_SOLVER = "no solver needed"
 
@@ -64,8 +65,24 @@ class Separable(NamedTuple):
 
 def separable(statement: Statement) -> Separable | None:
     """Return the goal and the number of changes, or None where a cost or a demand couples features in another way."""
+    return _on_single_features(statement) if statement.separable() else None
+
+
+def largest_only(statement: Statement) -> Separable | None:
+    """Return the same where the only cost is the largest one of single features (l-infinity), else None."""
+    coupled = statement.coupled
+    if (
+        len(coupled) != 1
+        or not coupled[0].is_largest()
+        or any(isinstance(c, HasConsequences) for c in statement.criteria)
+    ):
+        return None
+    return _on_single_features(statement) if statement.costs().free() else None
+
+
+def _on_single_features(statement: Statement) -> Separable | None:
     goal, most = None, len(statement.query.schema)
-    if statement.exempt() or not statement.separable():
+    if statement.exempt():
         return None
     for demand in statement.demands:
         if isinstance(demand, Goal) and goal is None:

@@ -22,6 +22,7 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.search.boxes import Boxes
 from ifonly.search.cells import Cells
 from ifonly.search.engine import NO_SOLVER, Engine
+from ifonly.search.largest import LargestChange
 from ifonly.search.linear import Knapsack
 from ifonly.search.progress import Progress
 from ifonly.search.single_tree import SingleTree
@@ -30,7 +31,7 @@ from ifonly.tolerances import ROUNDING
 
 __all__ = ["ENGINES", "WITH_SOLVER", "engines_for", "find"]
 
-ENGINES: tuple[Engine, ...] = (Knapsack(), SingleTree(), Cells(), Boxes())
+ENGINES: tuple[Engine, ...] = (Knapsack(), SingleTree(), Cells(), LargestChange(), Boxes())
 WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # a solver that was asked for by name solves every question
 
 NEVER = Deadline.never()

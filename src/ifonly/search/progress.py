@@ -64,6 +64,8 @@ class Progress:
         The least bound of the nodes that were left open; infinity: none was.
     closed_bound
         The least bound that a solver proved for the optimum of a node.
+    floor
+        The bound that an engine proved for the whole box before it gave up.
     interrupted
         Whether Ctrl-C was pressed.
     too_large
@@ -86,6 +88,7 @@ class Progress:
         self.value, self.budget = limits.cutoff, self._below(limits.cutoff)
         self.pool: list[FloatArray] = []
         self.open_bound = self.closed_bound = np.inf
+        self.floor = -np.inf
         self.interrupted = self.too_large = False
         self.solver = "" if backend is None else backend.label
         self._made: dict[type, Any] = {}
@@ -117,6 +120,10 @@ class Progress:
     def close(self, bound: float) -> None:
         """Note the bound that a solver proved for the optimum of a node."""
         self.closed_bound = min(self.closed_bound, bound)
+
+    def raise_floor(self, bound: float) -> None:
+        """Note that no point of the whole box costs less than `bound`, whoever goes on with it."""
+        self.floor = max(self.floor, bound)
 
     def interrupt(self) -> None:
         """Note Ctrl-C outside of a solver: nobody knows what the node at hand would have cost."""
@@ -152,8 +159,10 @@ class Progress:
         """Return the incumbent with the bound of all nodes, and how the search ended."""
         unfinished = self.interrupted or self.open_bound < np.inf
         if self.best is None or self.best.cost > self.limits.cutoff:
-            return Found(self._ended(), bound=self.open_bound) if unfinished else Found.nothing(self.solver)
+            bound = max(self.open_bound, self.floor)
+            return Found(self._ended(), bound=bound) if unfinished else Found.nothing(self.solver)
         bound = min(self.open_bound, self.closed_bound, self.budget, self.best.cost)
+        bound = max(bound, min(self.floor, self.best.cost))
         ended = self._ended() if unfinished else Ended.CLOSED
         return Found(ended, self.best.u, bound, (*self.pool, self.best.u), self.solver)
 

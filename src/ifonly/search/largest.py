@@ -1,0 +1,88 @@
+"""Bisection of the radius, for trees under l-infinity: its balls are boxes, and a box of cells either holds an answer or not.
+
+Where the largest deviation of a single feature is the only cost, the points that cost at most ``r`` are a box. Whether some
+point in it reaches the goal is a question to the branch and bound over cells, which ends at the first point it finds. If
+there is one, it is the new incumbent; if there is none, no answer costs less than ``r``. A small box has few open leaves, so
+a radius that is too small is refuted quickly. What is proven last is that the box just inside the incumbent is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ifonly.events import Built
+from ifonly.models.abilities import Ensemble
+from ifonly.program.box import Box
+from ifonly.program.mip import Affine
+from ifonly.question.found import Ended, Found
+from ifonly.question.statement import Statement
+from ifonly.search.cells import Splitting, fills_gaps
+from ifonly.search.engine import NO_SOLVER, largest_only
+from ifonly.search.incumbents import Incumbents
+from ifonly.search.kernel import compiled
+from ifonly.search.progress import Progress
+
+__all__ = ["LargestChange"]
+
+_FIRST_PARTS = 2_000  # that a radius is worth at first
+_MORE_PARTS = 4  # times as many, once all that is left is harder than that
+_MOST_PARTS = 32_000  # for one radius, before a solver takes over
+_MOST_PARTS_COMPILED = 8_000_000  # the same for the compiled kernel: some 20 to 60 s
+_NEAR = 1.05  # radius over bound, below which nothing is worth a test of its own
+
+
+@dataclass(frozen=True)
+class LargestChange:
+    """Engine for trees where the largest deviation of a feature is the only cost."""
+
+    name: str = "largest change"
+
+    def accepts(self, statement: Statement, box: Box) -> bool:
+        """Whether the form is an ensemble, the goal is linear in its scores, and the balls of the cost are boxes."""
+        form = statement.form
+        if not isinstance(form, Ensemble) or fills_gaps(statement, box):
+            return False
+        question = largest_only(statement)
+        return question is not None and bool(question.goal.gaps([Affine()] * form.n_outputs, 0.0))
+
+    def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
+        """Bisect the radius until the box just inside the incumbent is proven empty."""
+        question = largest_only(statement)
+        assert question is not None
+        incumbents = Incumbents.of(statement, box, progress)
+        incumbents.open()
+        reducer = incumbents.reducer
+        assert reducer.brackets is not None
+        progress.tell(Built(len(reducer.brackets.values), len(reducer.form.features())))
+        progress.tell_best()
+        most_parts = _MOST_PARTS_COMPILED if compiled() else _MOST_PARTS
+        bound, hard, parts = 0.0, np.inf, _FIRST_PARTS  # what is proven; a radius that took too long; how long that is
+        while True:
+            radius = progress.budget
+            if hard <= _NEAR * bound:
+                hard, parts = np.inf, _MORE_PARTS * parts
+                if parts > most_parts:
+                    return Found(Ended.GAVE_UP)
+            if np.isfinite(radius) and min(radius, hard) > _NEAR * bound:
+                radius = 0.5 * (bound + min(radius, hard))
+            inside = reducer.within(box, radius)
+            most = parts if np.isfinite(radius) else None
+            search = Splitting(incumbents, question.most, patient=True, any_point=True, most_parts=most)
+            ended = Ended.CLOSED if inside.empty() is not None else search.run(inside, progress.deadline)
+            if search.met:
+                progress.tell_best(bound)
+            elif ended is Ended.GAVE_UP:
+                if most is None or search.parts < most:  # out of memory
+                    return Found(Ended.GAVE_UP)
+                hard = radius
+            elif ended is not Ended.CLOSED:
+                progress.leave(bound)
+                return progress.found()
+            elif radius >= progress.budget:
+                progress.solver = NO_SOLVER
+                return progress.found()
+            else:
+                bound = radius
+                progress.raise_floor(bound)
