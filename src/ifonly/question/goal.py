@@ -101,6 +101,11 @@ class Goal(Proposes, Demand):
         threshold = self.model.rounding * self._threshold_size()
         return SCORE_OPERATIONS * (2.0 * self.model.scatter(form, box) + threshold)
 
+    def is_narrower(self, width: float) -> bool:
+        """Whether the outcome is an interval that is narrower than this, as a score."""
+        del width
+        return False
+
     @abstractmethod
     def _threshold_size(self) -> float:
         """Return the size of what scores are compared with."""
@@ -275,6 +280,11 @@ class IntervalGoal(Goal, Loosens):
 
     def _threshold_size(self) -> float:
         return max(abs(end) for end in (self.low, self.high) if np.isfinite(end))
+
+    def is_narrower(self, width: float) -> bool:
+        """Whether the interval is, as scores."""
+        low, high = self.read.link.interval(self.low, self.high)
+        return bool(high - low < width)
 
     def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which scores give a value in the interval."""

@@ -165,11 +165,11 @@ class _Verification:
         for i, answer in enumerate(self.data.get("counterfactuals", ())):
             proof = answer["certificate"]
             cost, bound = _number(proof["objective"]), _number(proof["bound"])
-            if not bound <= cost + _AGREE * max(1.0, abs(cost)):
+            if not bound <= cost + _AGREE * abs(cost):
                 yield Check(
                     "bound", False, f"{_nth(i)} costs {cost!r}, less than its bound {bound!r}: one of them is wrong."
                 )
-            elif proof["proven"] and cost - bound > 2.0 * OPTIMALITY * max(abs(cost), OPTIMALITY):
+            elif proof["proven"] and cost - bound > OPTIMALITY * abs(cost) * (1.0 + _AGREE):
                 yield Check("bound", False, f"{_nth(i)} is called proven at {cost!r}, but its bound is {bound!r}.")
             else:
                 word = "proven optimal" if proof["proven"] else proof["status"].replace("_", " ")
@@ -182,6 +182,20 @@ class _Verification:
                 yield Check(
                     "bound", True, f"{_nth(i)} costs {cost:.6g}, is said to be {word}, with the bound {bound:.6g}."
                 )
+                yield from self._solver(i, proof)
+
+    def _solver(self, i: int, proof: Mapping[str, Any]) -> Iterator[Check]:
+        """Say that an answer was closed by a mixed-integer solver, with what settings, and that none of it is replayed."""
+        told = (self.origin or {}).get("options", {}).get("settings")
+        if told is None or "proof" in self.data or not str(told["solver"]).startswith(str(proof["solver"])):
+            return
+        first, second = told["first"], told["second"]
+        yield Check(
+            "solver",
+            None,
+            f"{_nth(i)} was closed by {told['solver']} with {_listed(first)}, at its own tolerances, and confirmed with "
+            f"{_listed(second)}; a solver's run cannot be replayed.",
+        )
 
     def _explainer(self, model: Any, X: Any, y: Any) -> Explainer:
         from ifonly.explain import Explainer  # noqa: PLC0415 - records are written by its answers
@@ -389,6 +403,11 @@ def _same(said: Any, then: Any) -> bool:
 
 def _number(value: Any) -> float:
     return float("nan") if value is None else float(value)
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    """Return settings in words."""
+    return ", ".join(f"{str(key).replace('_', ' ')} {value}" for key, value in settings.items())
 
 
 def _nth(i: int) -> str:

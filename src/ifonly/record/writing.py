@@ -6,6 +6,7 @@ import hmac
 import json
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +27,8 @@ from ifonly.result.serial import (
     plain_value,
 )
 from ifonly.result.values import Explanation
+from ifonly.solvers.backend import Backend, Limits
+from ifonly.tolerances import OPTIMALITY
 from ifonly.version import __version__
 
 __all__ = ["Factual", "describe", "fingerprints", "infeasible_to_dict", "record_of", "salted", "write_record"]
@@ -45,6 +48,7 @@ def describe(origin: Origin) -> dict[str, Any]:
     house, call = criteria_to_data(explainer.criteria), criteria_to_data(origin.criteria)
     estimator = explainer.model.estimator
     options = {**origin.options, "solver": explainer.backend.name, "seed": int(explainer.random_state)}
+    options["settings"] = _settings(explainer.backend, float(options.get("gap", OPTIMALITY)), options["seed"])
     if explainer.surrogate is not None:
         options["surrogate"] = explainer.surrogate
     return {
@@ -80,6 +84,16 @@ def want_to_data(want: Any) -> dict[str, Any]:
         "at_least": plain_value(target.at_least),
         "at_most": plain_value(target.at_most),
         **several,
+    }
+
+
+def _settings(backend: Backend, gap: float, seed: int) -> dict[str, Any]:
+    """Return what a mixed-integer solver was told, where one had to close a question: in its first run and in the second."""
+    first = Limits(gap=gap, seed=seed)
+    return {
+        "solver": f"{backend.label} {backend.version()}".strip(),
+        "first": first.settings(),
+        "second": replace(first, second_setting=True).settings(),
     }
 
 

@@ -171,9 +171,19 @@ class Question:
                 break
             statement = replace(finer, margin=margin)
         assert u is not None
+        raise self._unverified(u, statement, noise)
+
+    def _unverified(self, u: FloatArray, statement: Statement, noise: float) -> Exception:
+        """Return the error of a point that the model refuses, whatever was tried."""
+        if self.goal.is_narrower(noise * SOLVER_ROUNDINGS):
+            return CriterionError(
+                f"The outcome that is wanted ({self.goal.text.removeprefix('want ')}) is so narrow that no row was found that "
+                f"the model confirms: its scores are off by up to {noise:.1g} by rounding alone, and a solver's by more. "
+                "Widen the interval, or ask for one end of it: Target(at_least=...)."
+            )
         scores = self.query.model.read.form(u[None, :])[0]
         shown = self.goal.score_of(u[None, :])
-        raise NotVerified(
+        return NotVerified(
             f"The optimiser's answer is refused by the model itself, even with the margin widened to "
             f"{statement.margin:.1g}: our score {np.round(scores, 6).tolist()}, the model's {np.round(shown, 6).tolist()}. "
             "Please report this with the model's class and version.",

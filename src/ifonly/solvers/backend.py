@@ -16,7 +16,7 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import MipArrays
 from ifonly.runtime.tuning import DEFAULT, Tuning
-from ifonly.tolerances import OPTIMALITY
+from ifonly.tolerances import NO_GAP, OPTIMALITY
 
 __all__ = ["Backend", "Capability", "Limits", "Packaged", "Solution", "Status", "installed"]
 
@@ -71,6 +71,25 @@ class Limits:
     seed: int = 0
     second_setting: bool = False
     tuning: Tuning = field(default=DEFAULT, repr=False)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap that the solver is given: half of it, since its point is repaired and measured anew."""
+        return max(0.5 * self.gap, NO_GAP)
+
+    @property
+    def solver_seed(self) -> int:
+        """The seed that the solver is given."""
+        return int(self.seed) + int(self.second_setting)
+
+    def settings(self) -> dict[str, object]:
+        """Return what every solver is told, for records: all else is as the solver comes, its tolerances too."""
+        return {
+            "relative_gap": self.relative_gap,
+            "absolute_gap": NO_GAP,
+            "seed": self.solver_seed,
+            "presolve": not self.second_setting,
+        }
 
     def within(self, seconds: float) -> Limits:
         """Return the same limits with (at most) this many seconds."""

@@ -62,10 +62,10 @@ def _load(model: Any, program: MipArrays, limits: Limits) -> Any:
     objective = program.cost @ x + float(program.offset)
     model.setObjective(objective)
     model.Params.TimeLimit = max(float(limits.seconds), 0.0)
-    model.Params.MIPGap = max(0.5 * limits.gap, NO_GAP)
+    model.Params.MIPGap = limits.relative_gap
     model.Params.MIPGapAbs = NO_GAP
     model.Params.Threads = 1
-    model.Params.Seed = int(limits.seed) + int(limits.second_setting)
+    model.Params.Seed = limits.solver_seed
     if limits.second_setting:
         model.Params.Presolve = 0
     if np.isfinite(limits.cutoff):

@@ -79,9 +79,9 @@ def _attempt(
 
 def _options(program: MipArrays, limits: Limits) -> dict[str, object]:
     options: dict[str, object] = {
-        "random_seed": limits.seed,
+        "random_seed": limits.solver_seed,
         "time_limit": float(limits.seconds),
-        "mip_rel_gap": max(limits.gap * 0.5, NO_GAP),
+        "mip_rel_gap": limits.relative_gap,
         "mip_abs_gap": NO_GAP,
         "objective_bound": float(limits.cutoff),
     }
@@ -91,7 +91,7 @@ def _options(program: MipArrays, limits: Limits) -> dict[str, object]:
         if program.n_columns >= tuning.interior_from:
             options["mip_lp_solver"] = "ipm"
     if limits.second_setting:
-        options |= {"presolve": "off", "random_seed": limits.seed + 1}
+        options["presolve"] = "off"
     return options
 
 

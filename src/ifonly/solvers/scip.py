@@ -49,8 +49,8 @@ def _load(program: MipArrays, limits: Limits) -> tuple[Any, list[Any]]:
     model.hideOutput()
     model.setParam("limits/time", max(float(limits.seconds), 0.0))
     model.setParam("limits/absgap", NO_GAP)
-    model.setParam("limits/gap", max(0.5 * limits.gap, NO_GAP))
-    model.setParam("randomization/randomseedshift", int(limits.seed) + int(limits.second_setting))
+    model.setParam("limits/gap", limits.relative_gap)
+    model.setParam("randomization/randomseedshift", limits.solver_seed)
     if limits.second_setting:
         model.setPresolve(pyscipopt.SCIP_PARAMSETTING.OFF)
     model.setParam("misc/catchctrlc", False)
