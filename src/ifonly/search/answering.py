@@ -178,7 +178,7 @@ class Question:
         if self.goal.is_narrower(noise * SOLVER_ROUNDINGS):
             return CriterionError(
                 f"The outcome that is wanted ({self.goal.text.removeprefix('want ')}) is so narrow that no row was found "
-                f"that the model confirms: its scores are off by up to {noise:.1g} by rounding alone, and a solver's by more. "
+                f"that the model confirms: its scores are off by up to {noise:.1g} by rounding alone, and more in a solver. "
                 "Widen the interval, or ask for one end of it: Target(at_least=...)."
             )
         scores = self.query.model.read.form(u[None, :])[0]
