@@ -196,7 +196,7 @@ def row(weights: dict[str, float], low: float, high: float) -> Own:
     def masks(F: pd.DataFrame) -> Masks:
         parts = [w * column_of(F, name) for name, w in weights.items()]
         total, size = sum(parts), sum(np.abs(p) for p in parts)
-        near, wide = 1e-12 * size, _DUST * size
+        near, wide = 4.0 * np.finfo(np.float64).eps * size, _DUST * size
         with np.errstate(invalid="ignore"):
             sure = (total >= low - near) & (total <= high + near)
             return (total >= low - wide) & (total <= high + wide), np.asarray(sure)

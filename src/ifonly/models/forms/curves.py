@@ -17,7 +17,7 @@ from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.tuning import DEFAULT, Shaping
-from ifonly.tolerances import DUST
+from ifonly.tolerances import CHAINED_ROUNDING, DUST
 
 __all__ = ["Curve", "Softmax"]
 
@@ -136,8 +136,8 @@ class Softmax(Around):
         for k in range(n):
             ends = -_log_sum(high[:, k]), -_log_sum(low[:, k])
             out.append(_bent(mip, s[k] - total, EXP, ends, points[n - 1 + k], self.pieces))
-        # probabilities sum to 1: redundant for exact curves, tighter for their relaxations
-        mip.row(Affine.total(out), 1.0, 1.0)
+        # probabilities sum to 1, but for rounding: redundant for exact curves, tighter for their relaxations
+        mip.row(Affine.total(out), 1.0 - CHAINED_ROUNDING, 1.0 + CHAINED_ROUNDING)
         return out
 
     def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
