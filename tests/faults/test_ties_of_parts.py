@@ -93,3 +93,12 @@ def test_a_score_that_depends_on_nothing_is_impossible_to_move() -> None:
     for above in (1e-16, 1e-12, 1e-9, 1e-3):
         with pytest.raises(Infeasible):
             explainer.explain(X.iloc[[0]], want=Target(at_least=value + above))
+
+
+def test_no_rows_have_no_scores() -> None:
+    """A mean of members has a score for each of no rows, too: a robust search asks for the rows that are left."""
+    X, y = table(1)
+    members = [("logistic", LogisticRegression()), ("tree", DecisionTreeClassifier(max_depth=2, random_state=0))]
+    model = VotingClassifier(members, voting="soft").fit(X, y)
+    form = Explainer(model, X).model.read.form
+    assert form(np.empty((0, 3))).shape == (0, form.n_outputs)

@@ -197,6 +197,8 @@ def _mapped(scores: Sequence[Affine], weights: FloatArray, constant: FloatArray)
 
 def _mean(scores: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     """Add up as `numpy.average` does over the members, to the last float."""
+    if not len(scores[0]):  # NumPy has no average of no rows
+        return np.asarray(scores[0])
     plain = bool((weights == 1.0).all())
     return np.asarray(np.average(np.stack(scores), axis=0, weights=None if plain else weights))
 
