@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import linear_model as lm
+from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 import reading
@@ -207,3 +210,16 @@ def test_a_link_that_is_not_monotone_enough_is_refused():
     fitted._base_loss.link = object()
     with pytest.raises(UnsupportedModel, match="'log' and 'identity'"):
         Explainer(fitted, frame)
+
+
+@pytest.mark.parametrize("estimator", [SVR(kernel="linear"), SVC(kernel="linear")])
+def test_support_vectors_fitted_on_a_sparse_matrix(estimator: Any) -> None:
+    """Their coefficients are a sparse matrix of one row."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 9, 80), "c": pd.Categorical(rng.choice(list("uvwxyz"), 80))})
+    columns = make_column_transformer((OneHotEncoder(), ["c"]), (StandardScaler(), ["a"]), sparse_threshold=1.0)
+    model = make_pipeline(columns, estimator).fit(X, (X["a"] > 4).astype(int))
+    assert hasattr(model[-1].coef_, "toarray")
+    U = Explainer(model, X).schema.encode(X)
+    said = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+    np.testing.assert_allclose(Explainer(model, X).model.read.form(U)[:, 0], said, rtol=1e-9, atol=1e-9)

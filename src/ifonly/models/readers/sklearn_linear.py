@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ifonly.arrays import FloatArray
 from ifonly.errors import UnsupportedModel
 from ifonly.models.forms.bends import EXP
 from ifonly.models.forms.steps import linear_form
@@ -63,6 +64,11 @@ def read_lda(estimator: Any, source: Source) -> Read:
     return linear_classifier(estimator, source, "sigmoid" if len(estimator.classes_) == 2 else "softmax")
 
 
+def _dense(coefficients: Any) -> FloatArray:
+    """Return coefficients as an array: those of a support vector machine that was fitted on a sparse matrix are one, too."""
+    return np.asarray(coefficients.toarray() if hasattr(coefficients, "toarray") else coefficients, dtype=np.float64)
+
+
 @reads("sklearn", "SVC")
 def read_svc(estimator: Any, source: Source) -> Read:
     """A linear-kernel SVC of two classes is one linear score; with more, its pairwise votes are not linear."""
@@ -76,7 +82,7 @@ def read_svc(estimator: Any, source: Source) -> Read:
             f"{source.where}SVC with {len(estimator.classes_)} classes decides by votes between pairs. Use LinearSVC "
             "or LogisticRegression, which have one score per class."
         )
-    coefficients = np.asarray(estimator.coef_.todense() if hasattr(estimator.coef_, "todense") else estimator.coef_)
+    coefficients = _dense(estimator.coef_)
     form = linear_form(source, coefficients, estimator.intercept_, "SVC")
     return Read(form, labels_of(estimator), "sign", "none", accepts_missing=source.may_miss(False))
 
@@ -90,7 +96,7 @@ def read_svc(estimator: Any, source: Source) -> Read:
 )
 def read_regression(estimator: Any, source: Source) -> Read:
     """One linear value."""
-    coefficients = np.asarray(estimator.coef_, dtype=np.float64)
+    coefficients = _dense(estimator.coef_)
     if coefficients.ndim == 2 and coefficients.shape[0] > 1:
         raise UnsupportedModel(
             f"{source.where}{type(estimator).__name__} predicts {coefficients.shape[0]} values at once. Fit one model "
