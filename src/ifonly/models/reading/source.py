@@ -18,7 +18,7 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import UnsupportedModel
 from ifonly.models.forms.polynomials import Polynomials
-from ifonly.runtime.memo import cached_property
+from ifonly.runtime.memo import Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT, Reading
 from ifonly.runtime.warning_filters import silenced
 
@@ -99,6 +99,8 @@ class Source:
         A prefix for error messages, such as "Step 'clf': ".
     tuning
         The tuned numbers of reading.
+    memo
+        What `evaluate` gave for the levels of categories; not handed on to a source that is made of this one.
     """
 
     schema: Schema
@@ -107,6 +109,7 @@ class Source:
     base: FloatArray
     where: str = ""
     tuning: Reading = DEFAULT.reading
+    memo: Memo = field(default_factory=Memo, init=False, repr=False)
 
     @classmethod
     def raw(
@@ -143,16 +146,9 @@ class Source:
 
     def at_levels(self, j: int, column: int) -> FloatArray:
         """Return what a column holds at each level of categorical feature `j`."""
-        branch = self.columns[column].branch
-        key = j, None if branch is None else branch[0]
-        if key not in self._at_levels:
-            evaluate = self.evaluate if branch is None else branch[0]
-            self._at_levels[key] = evaluate(self.vary_levels(j))
-        return _column(self._at_levels[key], column if branch is None else branch[1])
-
-    @cached_property
-    def _at_levels(self) -> dict[tuple[int, Any], Any]:
-        return {}
+        evaluate, place = self.columns[column].branch or (self.evaluate, column)
+        received = self.memo.get(f"levels of {j}", id(evaluate), lambda: evaluate(self.vary_levels(j)), keep=evaluate)
+        return _column(received, place)
 
     @cached_property
     def _received_missing(self) -> dict[int, Any]:
