@@ -23,7 +23,7 @@ from ifonly.program.cells import Cells
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip, MipArrays
 from ifonly.program.variables import Variables
-from ifonly.question.abilities import Counts, Loosens, Refines, Remains, Tightens, Verifies
+from ifonly.question.abilities import Counts, Loosens, Refines, Remains, Shrinks, Tightens, Verifies
 from ifonly.question.costs import Costs
 from ifonly.question.criterion import ChecksTogether, Couples, Criterion, HasConsequences, Remarks
 from ifonly.question.demand import BoxDemand, Demand
@@ -93,6 +93,7 @@ __all__ = [
     "Remarks",
     "Rule",
     "Schema",
+    "Shrinks",
     "Solution",
     "Source",
     "Squeezes",

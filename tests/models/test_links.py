@@ -17,7 +17,8 @@ from ifonly.data.schema import Schema
 from ifonly.models.forms.bends import SIGMOID
 from ifonly.models.forms.curves import Curve
 from ifonly.models.forms.linear import Linear
-from ifonly.models.links import LINKS, Link, NoLink, OwnLink, ValueLink
+from ifonly.models.links import LINKS, Link, NoLink
+from ifonly.models.own_links import OwnLink, ValueLink
 from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_linear import linear_classifier
 from ifonly.models.registry import known_readers

@@ -11,7 +11,8 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import magnitude
-from ifonly.models.links import LINKS, Link, LinkName, OwnLink, ValueLink
+from ifonly.models.links import LINKS, Link, LinkName
+from ifonly.models.own_links import OwnLink, ValueLink
 from ifonly.models.rules import RULES, Decision, Rule, RuleName
 from ifonly.program.box import Box
 from ifonly.runtime.warning_filters import few_filters

@@ -25,7 +25,18 @@ from ifonly.question.demand import Demand
 from ifonly.question.program import Program
 from ifonly.question.query import Query
 
-__all__ = ["Ability", "Counts", "Loosens", "Refines", "Remains", "Tightens", "Verifies", "dropped", "verified"]
+__all__ = [
+    "Ability",
+    "Counts",
+    "Loosens",
+    "Refines",
+    "Remains",
+    "Shrinks",
+    "Tightens",
+    "Verifies",
+    "dropped",
+    "verified",
+]
 
 
 class Ability(ABC):  # noqa: B024 - its subclasses have the abstract methods
@@ -68,6 +79,18 @@ class Loosens(Demand, Ability):
     @abstractmethod
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
         """Return the loosening that lets the row `u` through."""
+
+
+class Shrinks(Demand, Ability):
+    """A demand all over a set, such as a ball, that can be asked of a part of the set."""
+
+    @abstractmethod
+    def shrunk(self, share: float) -> Demand | None:
+        """Return the demand of the set made smaller by a factor, or None: it is the demand of a single point."""
+
+    @abstractmethod
+    def shrinking(self, share: float) -> Relaxation:
+        """Return the loosening that this is."""
 
 
 class Remains(Demand, Ability):

@@ -52,6 +52,11 @@ class Memo:
                 values.popitem(last=False)
         return cast("T", first[0])
 
+    def put(self, kind: str, key: Hashable, value: object) -> None:
+        """Keep a better value than the one that is known: the start of the next search, say."""
+        with self._lock:
+            self._known.setdefault(kind, OrderedDict())[key] = (value, None)
+
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds no cached value: they can all be computed again."""
         return {"most": self.most}

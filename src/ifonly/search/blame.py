@@ -13,11 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.errors import Infeasible, Relaxation
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
-from ifonly.question.abilities import Loosens, Remains, dropped
+from ifonly.question.abilities import Loosens, Remains, Shrinks, dropped
 from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.demand import Demand
 from ifonly.question.found import Ended, Found
@@ -26,7 +25,6 @@ from ifonly.question.guidance import Branch, Branches
 from ifonly.question.outside import Outside
 from ifonly.question.problem import Problem
 from ifonly.question.statement import Statement
-from ifonly.question.words import number
 from ifonly.question.wrapping import Search, Sought, Wraps
 from ifonly.runtime.deadline import Deadline
 from ifonly.search.affordable import affordable
@@ -83,7 +81,7 @@ class ConflictFinder:
                 statement = replace(statement, margin=max(statement.margin, noise) * widening)
                 continue
             if stricter is None:  # whoever goes a little further is confirmed
-                near = float(lead(goal, statement.form(u[None, :]))[0]) > -noise * SOLVER_ROUNDINGS
+                near = float(goal.lead(statement.form(u[None, :]))[0]) > -noise * SOLVER_ROUNDINGS
                 return found if near else replace(found, u=None)
             self.refused.append(stricter.demands[-1])
             statement = stricter
@@ -157,8 +155,8 @@ class ConflictFinder:
         """Return the least loosening of one demand that makes all possible, or None if none does."""
         stays = demand.loosest(self.statement.query) if isinstance(demand, Remains) else None
         statement = self._asked(others if stays is None else [*others, stays])
-        if isinstance(demand, KeepsLead) and demand.reach.any() and self.possible(others):
-            return self._smaller_ball(demand, others)
+        if isinstance(demand, Shrinks) and demand.shrunk(1.0) is not None and self.possible(others):
+            return self._smaller(demand, others)
         if self.deadline.passed:
             return None
         search = partial(self._search, loose=demand)
@@ -167,19 +165,16 @@ class ConflictFinder:
             return None
         return demand.loosened(statement.query, found.u) if isinstance(demand, Loosens) else dropped(demand)
 
-    def _smaller_ball(self, demand: KeepsLead, others: Sequence[Demand]) -> Relaxation:
-        """Return the largest radius that is proven possible, to a few binary digits."""
+    def _smaller(self, demand: Shrinks, others: Sequence[Demand]) -> Relaxation:
+        """Return the largest part of its set for which the demand is proven possible, to a few binary digits."""
         least, most = 0.0, 1.0
         for _ in range(self.statement.query.tuning.blame.halvings):
             if self.deadline.passed:
                 break
             share = 0.5 * (least + most)
-            least, most = (share, most) if self.possible([*others, demand.weaker(share)]) else (least, share)
-        if least == 0.0:
-            return demand.loosened(self.statement.query, self.statement.query.factual)
-        radius = demand.radius * least
-        change = f"radius {number(demand.radius)} -> {number(radius, 'down')}"
-        return Relaxation(demand.text, change, demand.radius - radius)
+            weaker = demand.shrunk(share)
+            least, most = (share, most) if weaker is None or self.possible([*others, weaker]) else (least, share)
+        return dropped(demand) if least == 0.0 else demand.shrinking(least)
 
 
 def _problem_with_raw(statement: Statement, box: Box, demand: Loosens) -> Problem:

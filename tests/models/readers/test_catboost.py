@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from ifonly.errors import UnsupportedModel
-from ifonly.models.links import ValueLink
+from ifonly.models.own_links import ValueLink
 from tree_cases import agree, labels, mixed, mixed_labels, neighbours, opened, points, table, with_holes
 
 catboost = pytest.importorskip("catboost")

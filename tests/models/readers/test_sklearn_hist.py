@@ -10,7 +10,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from ifonly.data.schema import Schema
 from ifonly.errors import UnsupportedModel
-from ifonly.models.links import ValueLink
+from ifonly.models.own_links import ValueLink
 from tree_cases import agree, labels, mixed, mixed_holes, mixed_labels, neighbours, opened, points, table
 
 FRAME = mixed()

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from ifonly.errors import UnsupportedModel
-from ifonly.models.links import ValueLink
+from ifonly.models.own_links import ValueLink
 from ifonly.models.readers.xgboost import _LAST_SCORE_OF_HALF
 from tree_cases import agree, labels, mixed, mixed_holes, mixed_labels, neighbours, opened, points, table
 

@@ -33,7 +33,7 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.runtime.deadline import Deadline
-from ifonly.runtime.memo import cached_property
+from ifonly.runtime.memo import Memo, cached_property
 from ifonly.solvers.priced_lp import Block
 from ifonly.tolerances import IN_HULL
 
@@ -54,14 +54,14 @@ class InHull(Proposes, Squeezes, Loosens, Demand):
         What they are enlarged by.
     rows
         Canonical rows that lie in the hulls, for a start.
-    useful
-        Rows of a single hull that linear programs have used so far.
+    memo
+        Rows of a single hull that linear programs have used so far, where the next one starts.
     """
 
     hulls: tuple[Hull, ...]
     ball: Ball
     rows: FloatArray
-    useful: list[int] = field(default_factory=list)
+    memo: Memo = field(default_factory=Memo, repr=False)
 
     @property
     def hull(self) -> Hull:
@@ -105,7 +105,7 @@ class InHull(Proposes, Squeezes, Loosens, Demand):
     def _seed(self, query: Query) -> list[int]:
         """Return the rows to start with: for each hull its ends and what is near, or what was useful before."""
         if self.useful:
-            return list(dict.fromkeys(self.useful))
+            return list(self.useful)
         first = np.cumsum([0, *(len(h.points) for h in self.hulls)])
         near = [h.seed(h.scaled(query.factual)) for h in self.hulls]
         return [int(start) + i for start, some in zip(first, near, strict=False) for i in some]
@@ -135,6 +135,15 @@ class InHull(Proposes, Squeezes, Loosens, Demand):
             left = left[_may_be_near(hull, X[left], levels if least_apart(self.ball.norm, n) > limit else None, limit)]
             out[left] = [meter.distance(x, limit) <= limit for x in X[left]]
         return out
+
+    @property
+    def useful(self) -> tuple[int, ...]:
+        """Rows of a single hull that linear programs have used so far."""
+        return self.memo.get("rows", "useful", tuple)
+
+    def start_with(self, rows: Iterable[int]) -> None:
+        """Note the rows that the next linear program starts with."""
+        self.memo.put("rows", "useful", tuple(dict.fromkeys(rows)))
 
     # -- before solving -----------------------------------------------------------------------------------------
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
@@ -173,7 +182,7 @@ class InHull(Proposes, Squeezes, Loosens, Demand):
                 box.lower[pairs[0][1]], box.upper[pairs[0][1]] = np.inf, -np.inf
                 return box
             lower, upper = part.extent(left)
-            self.useful[:] = part.used
+            self.start_with(part.used)
             # an end that has not moved stays as it is, to the last float
             low = np.where(lower > part.lower, self.hull.raw(lower), -np.inf)
             high = np.where(upper < part.upper, self.hull.raw(upper), np.inf)

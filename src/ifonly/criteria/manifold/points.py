@@ -7,7 +7,7 @@ cheapest point of the hull in that box, and the walk goes on over the edge of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -79,9 +79,8 @@ class _Hulls(Protocol):
         """Canonical rows that lie in the hulls."""
         ...
 
-    @property
-    def useful(self) -> list[int]:
-        """Rows of a single hull that linear programs have used so far."""
+    def start_with(self, rows: Iterable[int]) -> None:
+        """Note the rows that the next linear program starts with."""
         ...
 
     def slice(self, statement: Statement, box: Box, deadline: Deadline, lean: FloatArray | None = None) -> Slice:
@@ -130,7 +129,7 @@ class Seeker:
         start = self._canonical(self._sparser(x, self.lower, self.upper))
         yield start
         yield from self._along_lines(start, rows)
-        self.demand.useful[:] = self.slice.used
+        self.demand.start_with(self.slice.used)
 
     def _categorical(self) -> list[int]:
         return [j for j, f in enumerate(self.query.schema.features) if not isinstance(f, Numeric)]

@@ -19,7 +19,7 @@ from ifonly.program.cells import Cells
 from ifonly.program.leaving import apart, ends, leaving
 from ifonly.program.mip import Affine
 from ifonly.program.shifted import Shifted, moved, moved_cuts
-from ifonly.question.abilities import Loosens, Refines, Verifies, dropped
+from ifonly.question.abilities import Loosens, Refines, Shrinks, Verifies, dropped
 from ifonly.question.demand import Demand
 from ifonly.question.feasible import feasible
 from ifonly.question.goal import Goal
@@ -60,7 +60,7 @@ def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand, Wraps, Embeds):
+class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Embeds):
     """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter.
 
     Attributes
@@ -110,10 +110,17 @@ class KeepsLead(Proposes, Loosens, Refines, Verifies, Demand, Wraps, Embeds):
         shifts = self.shifts if shift is None else (*self.shifts, shift)
         return replace(self, shifts=shifts, nogo=self.nogo if nogo is None else (*self.nogo, nogo))
 
-    def weaker(self, share: float) -> KeepsLead:
-        """Return the demand for a part of the ball, with nothing found yet."""
+    def shrunk(self, share: float) -> KeepsLead | None:
+        """Return the demand for a part of the ball, with nothing found yet; None without a ball."""
+        if not self.reach.any():
+            return None
         reach = on_grid(self.limits.schema, self.radius * share * self.ranges, self.norm)
         return replace(self, reach=reach, shifts=self.shifts[:1], nogo=(), known=(), radius=self.radius * share)
+
+    def shrinking(self, share: float) -> Relaxation:
+        """Name the smaller radius."""
+        radius = self.radius * share
+        return Relaxation(self.text, f"radius {number(self.radius)} -> {number(radius, 'down')}", self.radius - radius)
 
     # -- around a search ----------------------------------------------------------------------------------------
     def wrapped(self, search: Search, backend: Backend) -> Search:

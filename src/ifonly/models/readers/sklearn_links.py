@@ -14,7 +14,8 @@ from ifonly.models.form import Form
 from ifonly.models.forms.bends import EXP, EXPM1, SIGMOID, SQUARE, Bend, Broken
 from ifonly.models.forms.compose import combine, mean
 from ifonly.models.forms.curves import Curve, Softmax
-from ifonly.models.links import ValueLink, shares
+from ifonly.models.links import shares
+from ifonly.models.own_links import ValueLink
 from ifonly.models.read import Read
 from ifonly.models.readers.sklearn_compose import response
 from ifonly.models.readers.sklearn_linear import labels_of

@@ -20,7 +20,7 @@ from ifonly.errors import UnsupportedModel
 from ifonly.models.forms.polynomials import Polynomials
 from ifonly.models.reading.gaps import Gaps, column_values
 from ifonly.models.reading.sparse_row import SparseRow, matrix_product
-from ifonly.runtime.memo import cached_property
+from ifonly.runtime.memo import Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT, Reading
 from ifonly.runtime.warning_filters import silenced
 
@@ -101,6 +101,8 @@ class Source:
         A prefix for error messages, such as "Step 'clf': ".
     tuning
         The tuned numbers of reading.
+    memo
+        What `evaluate` gave for the levels of categories; not handed on to a source that is made of this one.
     """
 
     schema: Schema
@@ -109,6 +111,7 @@ class Source:
     base: FloatArray
     where: str = ""
     tuning: Reading = DEFAULT.reading
+    memo: Memo = field(default_factory=Memo, init=False, repr=False)
 
     @classmethod
     def raw(
@@ -146,16 +149,9 @@ class Source:
 
     def at_levels(self, j: int, column: int) -> FloatArray:
         """Return what a column holds at each level of categorical feature `j`."""
-        branch = self.columns[column].branch
-        key = j, None if branch is None else branch[0]
-        if key not in self._at_levels:
-            evaluate = self.evaluate if branch is None else branch[0]
-            self._at_levels[key] = evaluate(self.vary_levels(j))
-        return column_values(self._at_levels[key], column if branch is None else branch[1])
-
-    @cached_property
-    def _at_levels(self) -> dict[tuple[int, Any], Any]:
-        return {}
+        evaluate, place = self.columns[column].branch or (self.evaluate, column)
+        received = self.memo.get(f"levels of {j}", id(evaluate), lambda: evaluate(self.vary_levels(j)), keep=evaluate)
+        return column_values(received, place)
 
     @cached_property
     def _gaps(self) -> Gaps:
