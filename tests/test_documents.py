@@ -1,12 +1,15 @@
 """The documents tell the truth: their Python blocks run, and the output they show is the output that comes.
 
 The ``python`` blocks of one file run in order and share a namespace. A ``text`` or bare block right after one
-of them is its expected output. The comment ``<!-- no-run -->`` right before a block exempts that block.
+of them is its expected output. ``console`` blocks that show output run too: every ``$ ifonly ...`` of them, in one folder; a last line ``...`` leaves out the rest, ``$ echo $?`` shows the exit code, and the comment
+``<!-- file: name -->`` right before a block writes it to a file. The comment ``<!-- no-run -->`` right before a block
+exempts that block.
 """
 
 import contextlib
 import io
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +17,10 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from click.testing import CliRunner
+
+import ifonly
+from ifonly.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -22,6 +29,7 @@ TEST_COMMAND = 'pip install -e ".[test]" && pytest'
 MAIN_COMMAND = "pip install -e . && ifonly demo"
 
 NO_RUN = "<!-- no-run -->"
+FILE = re.compile(r"<!-- file: (\S+) -->$")
 OPENING = re.compile(r"^\s*(?P<fence>`{3,}|~{3,})\s*(?P<language>[\w+-]*)")
 
 
@@ -32,6 +40,7 @@ class Block:
     line: int
     exempt: bool
     directly_after_previous: bool
+    file: str | None = None
 
 
 def blocks(markdown: str) -> Iterator[Block]:
@@ -51,6 +60,7 @@ def blocks(markdown: str) -> Iterator[Block]:
             line=at + 2,
             exempt=between.endswith(NO_RUN),
             directly_after_previous=last_end is not None and not between,
+            file=said[1] if (said := FILE.search(between)) else None,
         )
         at, last_end, between = end + 1, end, ""
 
@@ -67,6 +77,11 @@ def check(markdown: str, name: str) -> int:
     printed: str | None = None
     ran = 0
     for block in blocks(markdown):
+        if block.file is not None:
+            Path(block.file).write_text(block.text + "\n", encoding="utf-8")
+        if block.language == "console" and not block.exempt:
+            ran += check_console(block, name)
+            continue
         if block.language in {"python", "py"} and not block.exempt:
             # The blank lines make a traceback point at the line in the document.
             code = compile("\n" * (block.line - 1) + block.text, name, "exec")
@@ -81,6 +96,30 @@ def check(markdown: str, name: str) -> int:
             assert comparable(printed) == comparable(block.text), f"{name}:{block.line} shows other output"
         printed = None
     return ran
+
+
+def check_console(block: Block, name: str) -> int:
+    """Run the commands of a block that shows what they print, compare, and return how many ran."""
+    lines = block.text.splitlines()
+    if not any(line.startswith("$ ifonly") for line in lines) or all(line.startswith("$ ") for line in lines if line):
+        return 0
+    parts = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
+    code = 0
+    for part in parts:
+        command, _, shown = part.partition("\n")
+        if command == "echo $?":
+            assert shown.strip() == str(code), f"{name}:{block.line} shows another exit code"
+            continue
+        program, *words = shlex.split(command)
+        assert program == "ifonly", f"{name}:{block.line} runs {program}, which this harness does not"
+        result = CliRunner().invoke(main, words)
+        code, printed = result.exit_code, comparable(result.output)
+        expected = comparable(shown)
+        if expected.endswith("\n..."):
+            expected = expected.removesuffix("...").rstrip()
+            printed = printed[: len(expected)]
+        assert printed == expected, f"{name}:{block.line} shows other output than {command!r}"
+    return len(parts)
 
 
 @pytest.fixture
@@ -197,3 +236,13 @@ def test_harness_points_at_the_line_that_fails(empty_folder: Path) -> None:
 def test_harness_notices_an_output_that_is_empty(empty_folder: Path) -> None:
     with pytest.raises(AssertionError, match=r"sample\.md:6 shows an output that is empty"):
         check("```python\nx = 1\n```\n\n```text\n```", "sample.md")
+
+
+def test_harness_runs_commands_that_show_output(empty_folder: Path) -> None:
+    text = "<!-- file: x.csv -->\n```text\na,b\n1,2\n```\n\n```console\n$ ifonly --version\n%s\n$ echo $?\n0\n```\n"
+    assert check(text % f"ifonly {ifonly.__version__}", "sample.md") == 2
+    assert Path("x.csv").read_text() == "a,b\n1,2\n"
+    with pytest.raises(AssertionError, match=r"shows other output than 'ifonly --version'"):
+        check(text % "ifonly 9", "sample.md")
+    assert check("```console\n$ ifonly nonsense\n```", "sample.md") == 0  # shows nothing, so nothing is compared
+    assert check("```console\n$ ifonly --help\nUsage: main [OPTIONS] [COMMAND] [ARGS]...\n...\n```", "sample.md") == 1

@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -424,16 +425,29 @@ def test_demo_and_the_files_it_keeps(tmp_path: Path) -> None:
     assert shown[2] == "✓ Applicant 375: the model says bad"
     answer = shown[shown.index("") + 1 : shown.index("Next") - 1]
     assert answer[0].startswith("If only ...")
-    command = next(line for line in shown if line.startswith("  ifonly explain")).split()[1:]
-    again = run(*command).stdout.splitlines()
+    page, ten, *_ = (line.split("  ")[1].split()[1:] for line in shown if line.startswith("  ifonly "))
+    again = run(*page[: page.index("--output")]).stdout.splitlines()
     assert again[:-1] == answer[:-1]
+    lines = run(*ten).stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines[:10]] == [str(i) for i in range(10)]
 
 
 def test_demo_hints_at_more_and_takes_options() -> None:
     result = run("demo", "--n", 2, "--row", 285)
     assert result.exit_code == FOUND
     assert "2 answers" in result.stdout
-    assert "ifonly demo --save credit" in result.stdout
+    assert "ifonly demo --row 285 --save credit" in result.stdout
+    assert "ifonly demo --row 285 --n 3" in result.stdout
+
+
+def test_demo_never_suggests_what_was_just_done(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, row, n in (("linear", 375, 1), ("linear", 375, 3), ("forest", 9, 3), ("forest", 375, 1)):
+        ifonly.cli.demo._next_steps(name, row, n, None)  # type: ignore[arg-type]
+        done = f"ifonly demo --model {name}" * (name != "linear") or "ifonly demo"
+        done += f" --row {row}" * (row != 375) + f" --n {n}" * (n != 1)
+        steps = [line.strip().split("  ")[0] for line in capsys.readouterr().out.splitlines()[1:]]
+        assert steps
+        assert done not in steps
 
 
 def test_demo_of_a_forest(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -449,7 +463,7 @@ def test_demo_of_a_forest(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     assert "ifonly demo --model forest --n 3" in result.stdout
     assert "ifonly demo --model linear" in result.stdout
     # What skops does not trust by itself, its maker can.
-    ifonly.cli.demo._next_steps("forest", 375, Path("credit"))
+    ifonly.cli.demo._next_steps("forest", 375, 1, Path("credit"))
     assert "--trust" in capsys.readouterr().out
 
 
@@ -627,3 +641,105 @@ def test_an_impossible_question_writes_its_record(folder: Path, explain: Callabl
     assert record["kind"] == "impossible"
     checked = run("verify", path, "--model", folder / "model.skops", "--data", folder / "loans.csv")
     assert checked.exit_code == FOUND, checked.output
+
+
+# -- pipes, formats and several rows ---------------------------------------------------------------------------------
+def piped(text: str, *args: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in args], input=text)
+
+
+def test_a_row_from_a_pipe_and_an_answer_into_one(folder: Path, refused: int) -> None:
+    row = loans().iloc[[refused]]
+    asked = (
+        "explain",
+        folder / "model.skops",
+        "-",
+        "--background",
+        folder / "loans.csv",
+        "--format",
+        "json",
+        "--output",
+        "-",
+    )
+    by_csv = piped(row.to_csv(index=False), *asked)
+    assert by_csv.exit_code == FOUND, by_csv.stderr
+    answer = json.loads(by_csv.stdout)
+    assert answer["kind"] == "explanation"
+    for text in (row.to_json(orient="records"), row.to_json(orient="records", lines=True), row.iloc[0].to_json()):
+        again = json.loads(piped(text, *asked).stdout)
+        assert again["counterfactuals"][0]["changes"] == answer["counterfactuals"][0]["changes"]
+    assert "Standard input is empty" in piped("", *asked).stderr
+    assert "cannot be read as CSV or JSON" in piped("[1, 2]", *asked).stderr
+
+
+def test_formats_are_printed(explain: Callable[..., Result], tmp_path: Path) -> None:
+    assert explain("--format", "csv").stdout.startswith("income,debts,job\n")
+    assert explain("--format", "html").stdout.startswith("<!DOCTYPE html>")
+    assert explain("--format", "txt", "--output", "-").stdout.startswith("If only ...")
+    path = tmp_path / "why.data"
+    assert explain("--output", path, "--format", "json").exit_code == FOUND
+    assert json.loads(path.read_text("utf-8"))["kind"] == "explanation"
+    strict = tmp_path / "strict.toml"
+    strict.write_text('demands.only = ["job"]\ndemands.allow.job = ["clerk"]')
+    said = explain("--policy", strict, "--format", "json")
+    assert said.exit_code == IMPOSSIBLE
+    assert json.loads(said.stdout)["kind"] == "impossible"
+
+
+def test_several_rows(explain: Callable[..., Result], folder: Path, tmp_path: Path) -> None:
+    model, X = skops.io.load(folder / "model.skops"), loans()
+    refused = np.flatnonzero(model.predict(X[["income", "debts", "job"]]) == "no")[:3]
+    listed = ",".join(map(str, refused))
+    table = pd.read_csv(StringIO(explain("--rows", listed, "--want", "yes", "--format", "csv", row=False).stdout))
+    assert table.iloc[:, 0].tolist() == refused.tolist()
+    path = tmp_path / "all.json"
+    result = explain("--rows", "all", "--want", "yes", "--output", path, row=False)
+    assert result.exit_code == FOUND
+    lines = json.loads(path.read_text("utf-8"))
+    assert len(lines) == 60
+    assert {line["status"] for line in lines} >= {"optimal"}
+    assert explain("--rows", "0-2", row=False).stdout
+    for rows, complaint in (("0,x", "'x' is no position"), ("0-99", "has 60 rows"), ("9-3", "has 60 rows")):
+        refusal = explain("--rows", rows, row=False)
+        assert refusal.exit_code == MISUSE
+        assert complaint in refusal.stderr
+    assert "takes the place of --row" in explain("--rows", "all").stderr
+
+
+def test_any_of_several_classes(folder: Path, tmp_path: Path) -> None:
+    X = loans()
+    grade = np.digitize(X["income"], [30, 60])
+    skops.io.dump(LogisticRegression(max_iter=1000).fit(X[["income", "debts"]], grade), tmp_path / "three.skops")
+    row = int(np.flatnonzero(X["income"] < 15)[0])
+    asked = ("explain", tmp_path / "three.skops", folder / "loans.csv", "--row", row, "--format", "json")
+    answer = json.loads(run(*asked, "--want", 1, "--want", 2).stdout)
+    assert answer["want"] == [1, 2]
+    assert answer["counterfactuals"][0]["prediction"] in (1, 2)
+
+
+def test_errors_speak_of_options(folder: Path, tmp_path: Path, explain: Callable[..., Result]) -> None:
+    value = run("explain", folder / "value.skops", folder / "loans.csv", "--row", 0)
+    assert "--at-least NUMBER or --at-most NUMBER" in value.stderr
+    unknown = explain("--want", "maybe")
+    assert "Target(" not in unknown.stderr
+    joblib.dump(KNeighborsClassifier().fit(loans()[["income", "debts"]], loans()["repaid"]), tmp_path / "knn.joblib")
+    asked = ("explain", tmp_path / "knn.joblib", folder / "loans.csv", "--row", 0, "--trust")
+    observed = run(*asked)
+    assert "--surrogate" in observed.stderr
+    assert "Explainer(" not in observed.stderr
+    answer = run(*asked, "--surrogate", "--time-limit", 2)
+    assert answer.exit_code == FOUND, answer.stderr
+    assert "not proven" in answer.stdout
+
+
+def test_lint(folder: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[demands.ranges]\nincome = [100, 200]\n")
+    slips = run("lint", policy, folder / "loans.csv", "--target", "repaid")
+    assert slips.exit_code == ERROR
+    assert "The range of 'income' lies outside the data" in slips.stdout
+    policy.write_text('demands.frozen = ["job"]')
+    sound = run("lint", policy, folder / "loans.csv", "--target", "repaid")
+    assert (sound.exit_code, "nothing to mend" in sound.stdout) == (FOUND, True)
+    told = run("lint", policy, folder / "loans.csv", "--target", "repaid", "--protected", "income")
+    assert "'income' may change" in told.stdout

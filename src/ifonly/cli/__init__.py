@@ -1,4 +1,4 @@
-"""The command line: ``ifonly demo``, ``studio``, ``explain``, ``batch``, ``schema``, ``solvers`` and ``bench``.
+"""The command line: ``ifonly demo``, ``studio``, ``explain``, ``batch``, ``schema``, ``lint``, ``solvers`` and ``bench``.
 
 Exit codes: 0 found, 3 proven impossible, 4 misuse, 5 out of time, 130 interrupted, 1 anything else.
 """
@@ -20,9 +20,12 @@ import click
 import ifonly
 from ifonly.cli import files, show
 from ifonly.cli.batch import batch
-from ifonly.cli.opening import goal_of, open_explainer
-from ifonly.cli.options import FILE, SECONDS, debug, wish
+from ifonly.cli.explain import explain
+from ifonly.cli.lint import lint
+from ifonly.cli.opening import open_explainer
+from ifonly.cli.options import FILE, NEW_FILE, SECONDS, STDIN, debug
 from ifonly.cli.verify import verify
+from ifonly.cli.wording import translated
 from ifonly.errors import (
     CriterionError,
     IfOnlyError,
@@ -44,7 +47,6 @@ IMPOSSIBLE, MISUSE, OUT_OF_TIME, INTERRUPTED = 3, 4, 5, 130
 _MISUSES = (SchemaError, CriterionError, PlanError, UnsupportedModel, SolverMissing, FileNotFoundError)
 _APPLICANT = 375  # refused by both models of the demo
 
-_NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 _MODEL = click.Choice(["linear", "forest"])
 
 
@@ -102,7 +104,7 @@ def _complain(error: Exception) -> int:
         show.error(error.format_message(), f"Try '{context.command_path} --help'." if context else "")
         return MISUSE
     if isinstance(error, IfOnlyError):
-        show.error(str(error))
+        show.error(translated(str(error)))
         return OUT_OF_TIME if isinstance(error, OutOfTime) else MISUSE if isinstance(error, _MISUSES) else 1
     show.error(
         f"Unexpected {type(error).__name__}: {error}",
@@ -159,7 +161,7 @@ def demo(name: ModelName, row: int, n: int, time_limit: float, save: Path | None
 @click.option("--trust", is_flag=True, help="Open MODEL even if opening it can run code.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; 0 takes a free one.")
 @click.option("--open/--no-open", "open_browser", default=True, help="Open the browser.")
-@click.option("--keep", type=_NEW_FILE, help="Keep bookmarks in this file.")
+@click.option("--keep", type=NEW_FILE, help="Keep bookmarks in this file.")
 @click.option("--workers", type=click.IntRange(1, 64), default=2, help="How many questions are answered at a time.")
 @click.option("--host", default="127.0.0.1", help="The interface; others than loopback need a certificate or a proxy.")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A name under which it may be asked for; repeatable.")
@@ -186,61 +188,7 @@ def studio(model: Path | None, data: Path | None, **options: Any) -> None:
     run(subject, options)
 
 
-@main.command(short_help="Say what would have had to be different in one row.")
-@click.argument("model", type=FILE)
-@click.argument("data", type=FILE)
-@click.option("--row", type=click.IntRange(min=0), help="Position of the row in DATA, counted from 0.")
-@click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Or: the one row with this value; repeatable.")
-@click.option("--background", type=FILE, help="The training data, when DATA is not it.")
-@click.option("--target", metavar="COLUMN", help="Outcome column to leave out, if the model does not name its columns.")
-@wish
-@click.option("--n", type=click.IntRange(min=1), default=1, help="How many different answers.")
-@click.option("--policy", type=FILE, help="Features and demands; 'ifonly schema' writes one.")
-@click.option("--output", type=_NEW_FILE, help="Write the answer there: .html, .json, .csv or .txt.")
-@click.option("--proof", is_flag=True, help="Keep the proof, in a file beside --output x.json: x.proof.")
-@click.option("--time-limit", type=SECONDS, default=30.0, help="Seconds to search.")
-@click.option("--solver", default="auto", help="One of those 'ifonly solvers' lists.")
-@click.option("--trust", is_flag=True, help="Open MODEL even if opening it can run code.")
-@debug
-def explain(
-    model: Path, data: Path, row: int | None, where: tuple[str, ...], output: Path | None, **options: Any
-) -> None:
-    """Say what would have had to be different in one row of DATA for MODEL to decide otherwise.
-
-    MODEL is a skops file (skops.io.dump) of a fitted model or Pipeline; DATA is a CSV or Parquet file of the data it
-    was trained on, with the row among it.
-    """
-    if options["proof"] and (output is None or output.suffix.lower() != ".json"):
-        raise click.UsageError("A proof is written beside a record: add --output x.json.")
-    write = None if output is None else files.writer(output)
-    fitted = files.load_model(model, trust=options["trust"])
-    table = files.read_table(data)
-    one = files.pick_row(table, row, where, data)
-    explainer = open_explainer(fitted, table, data, options)
-    goal = goal_of(explainer, options)
-    try:
-        with show.Progress(show.console(err=True)) as progress:
-            answer = explainer.explain(
-                files.features(fitted, one.drop(columns=options["target"] or [], errors="ignore")),
-                want=goal,
-                n=options["n"],
-                time_limit=options["time_limit"],
-                on_event=progress,
-                proof=options["proof"],
-            )
-    except Infeasible as error:
-        if output is not None and files.write_impossible(output, error):
-            show.wrote(output)
-        raise
-    if write is None or output is None:
-        show.answer(str(answer))
-    else:
-        files.write_text(output, write(answer))
-        show.wrote(output)
-    if output is not None and answer.proof is not None:
-        show.wrote(files.write_proof(output, answer.proof))
-
-
+main.add_command(explain)
 main.add_command(batch)
 main.add_command(verify)
 
@@ -248,7 +196,7 @@ main.add_command(verify)
 @main.command(short_help="Write an editable policy: features and demands.")
 @click.argument("data", type=FILE)
 @click.option("--target", metavar="COLUMN", help="The outcome, which is no feature.")
-@click.option("--output", type=_NEW_FILE, help="Write the policy there instead of printing it.")
+@click.option("--output", type=NEW_FILE, help="Write the policy there instead of printing it.")
 @click.option("--force", is_flag=True, help="Write over a policy that is there.")
 @debug
 def schema(data: Path, target: str | None, output: Path | None, force: bool) -> None:
@@ -256,6 +204,8 @@ def schema(data: Path, target: str | None, output: Path | None, force: bool) -> 
     from ifonly.data.schema import Schema
     from ifonly.policy import write_policy
 
+    if output == STDIN:
+        output = None
     if output is not None and output.exists() and not force:
         raise click.ClickException(f"{output} is there already, perhaps with your edits. Add --force to write over it.")
     text = write_policy(Schema.infer(files.without(files.read_table(data), target, data)))
@@ -264,6 +214,9 @@ def schema(data: Path, target: str | None, output: Path | None, force: bool) -> 
     else:
         files.write_text(output, text)
         show.wrote(output)
+
+
+main.add_command(lint)
 
 
 @main.command()

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from ifonly.bench import ModelName
     from ifonly.datasets import Dataset
 
-__all__ = ["run"]
+__all__ = ["APPLICANT", "run"]
 
 _KINDS = {"linear": "logistic regression", "forest": "forest of 100 trees"}
 _HOLD_OUT = 5
+APPLICANT = 375  # refused by both models
 
 
 def run(name: ModelName, row: int, n: int, time_limit: float, save: Path | None) -> None:
@@ -48,7 +49,7 @@ def run(name: ModelName, row: int, n: int, time_limit: float, save: Path | None)
     click.echo()
     if save is not None:
         _save(save, model, credit, house)
-    _next_steps(name, row, save)
+    _next_steps(name, row, n, save)
 
 
 def _trained(name: ModelName, credit: Dataset) -> Any:
@@ -74,21 +75,26 @@ def _save(folder: Path, model: Any, credit: Dataset, house: Sequence[Criterion])
     files.write_text(folder / "policy.toml", write_policy(credit.schema, house))
 
 
-def _next_steps(name: ModelName, row: int, save: Path | None) -> None:
+def _next_steps(name: ModelName, row: int, n: int, save: Path | None) -> None:
+    """Say what to type next: nothing that was just done, and of the same applicant."""
     if save is None:
-        same = "ifonly demo" + " --model forest" * (name == "forest")
+        own = f" --row {row}" * (row != APPLICANT)
+        same = "ifonly demo" + " --model forest" * (name == "forest") + own
         other = "linear" if name == "forest" else "forest"
         steps = {
             f"{same} --n 3": "three different ways",
-            f"ifonly demo --model {other}": f"the same for a {_KINDS[other]}",
+            f"ifonly demo --model {other}{own}": f"the same for a {_KINDS[other]}",
             f"{same} --save credit": "keep model, data and policy, to try your own demands",
         }
+        if n == 3:
+            del steps[f"{same} --n 3"]
     else:
         trust = " --trust" * (name != "linear")
         where = f"{save / 'model.skops'} {save / 'applicants.csv'}"
-        question = f"ifonly explain {where} --row {row} --policy {save / 'policy.toml'}{trust}"
+        policy = f"--policy {save / 'policy.toml'}{trust}"
         steps = {
-            question: "the same question, from files",
-            f"{question} --output why.html": "as a page; or .json, .csv, .txt",
+            f"ifonly explain {where} --row {row} {policy} --output why.html": "as a page; or .json, .csv, .txt",
+            f"ifonly explain {where} --rows 0-9 {policy}": "ten applicants, one line each",
+            f"ifonly studio {where} {policy}": "in a browser, with your own demands",
         }
     show.steps("Next", steps)

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,16 +22,18 @@ if TYPE_CHECKING:
     from ifonly.result.values import Explanation
 
 __all__ = [
+    "FORMATS",
     "checkout",
     "features",
+    "format_of",
     "load_model",
     "pick_row",
+    "positions",
     "read_table",
     "read_text",
     "without",
     "write_impossible",
     "write_text",
-    "writer",
 ]
 
 _WHY_REFUSED = (
@@ -48,8 +52,11 @@ def checkout() -> Path | None:
 
 # -- tables -----------------------------------------------------------------------------------------------------
 def read_table(path: Path) -> pd.DataFrame:
-    """Return a CSV, TSV or Parquet file as a frame."""
+    """Return a CSV, TSV or Parquet file as a frame; - is standard input, CSV or JSON."""
     import pandas as pd
+
+    if str(path) == "-":
+        return _read_stdin()
 
     kinds: dict[str, Callable[[Path], pd.DataFrame]] = {
         ".csv": pd.read_csv,
@@ -64,6 +71,49 @@ def read_table(path: Path) -> pd.DataFrame:
         return read(path)
     except (ValueError, OSError) as error:
         raise click.ClickException(f"{path} cannot be read as a table: {error}") from error
+
+
+def _read_stdin() -> pd.DataFrame:
+    """Return the table on standard input: a list of JSON objects, one object, an object per line, or CSV."""
+    import pandas as pd
+
+    text = str(sys.stdin.read())
+    start = text.lstrip()[:1]
+    if not start:
+        raise click.ClickException("Standard input is empty. Pipe CSV or JSON into it, or name a file.")
+    try:
+        if start in "[{":
+            return pd.DataFrame(_objects(text))
+        return pd.read_csv(io.StringIO(text))
+    except ValueError as error:
+        raise click.ClickException(f"Standard input cannot be read as CSV or JSON: {error}") from error
+
+
+def _objects(text: str) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = [json.loads(line) for line in text.splitlines() if line.strip()]
+    rows = found if isinstance(found, list) else [found]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("rows must be objects, {column: value}")
+    return rows
+
+
+def positions(listed: str, count: int, path: Path) -> list[int]:
+    """Return the positions of a list such as ``0,3,7-9``, or all."""
+    if listed == "all":
+        return list(range(count))
+    out: list[int] = []
+    for part in listed.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise click.BadParameter(f"{part!r} is no position. Write all, or e.g. 0,3,7-9.", param_hint="'--rows'")
+        out += range(int(first), int(last if dash else first) + 1)
+    beyond = [p for p in out if p >= count]
+    if beyond or not out:
+        raise click.BadParameter(f"{path} has {count:,} rows, counted from 0.", param_hint="'--rows'")
+    return out
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -116,7 +166,7 @@ def pick_row(table: pd.DataFrame, row: int | None, where: Sequence[str], path: P
         return _matching(table, where, path)
     if row is None and len(table) != 1:
         raise click.UsageError(
-            f"Which of the {len(table):,} rows? Say --row NUMBER, counted from 0, or --where COLUMN=VALUE."
+            f"Which of the {len(table):,} rows? Say --row NUMBER, counted from 0, --where COLUMN=VALUE, or --rows all."
         )
     position = row or 0
     if position >= len(table):
@@ -246,30 +296,36 @@ def write_proof(path: Path, proof: bytes) -> Path:
     return beside
 
 
-def write_impossible(path: Path, error: Infeasible) -> bool:
+def write_impossible(path: Path, error: Infeasible, form: str | None) -> bool:
     """Write a proven impossibility to a file whose format can hold it; return whether it was written."""
-    if path.suffix.lower() == ".json":
+    if form == "json":
         write_text(path, json.dumps(error.record(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-    elif path.suffix.lower() == ".txt":
+    elif form == "txt":
         write_text(path, f"{error}\n")
     else:
         return False
     return True
 
 
-def writer(path: Path) -> Callable[[Explanation], str]:
-    """Return what turns an answer into the text of a file, chosen by the end of its name."""
-    formats: dict[str, Callable[[Explanation], str]] = {
-        ".html": lambda answer: answer.to_html(),
-        ".json": lambda answer: answer.to_json() + "\n",
-        ".csv": lambda answer: answer.frame().to_csv(index=False),
-        ".txt": lambda answer: f"{answer}\n",
-    }
-    if path.suffix.lower() not in formats:
+# Formats by name: from an answer to the text of a file.
+FORMATS: dict[str, Callable[[Explanation], str]] = {
+    "html": lambda answer: answer.to_html(),
+    "json": lambda answer: answer.to_json() + "\n",
+    "csv": lambda answer: answer.frame().to_csv(index=False),
+    "txt": lambda answer: f"{answer}\n",
+}
+
+
+def format_of(path: Path | None, said: str | None) -> str | None:
+    """Return the format of an output: what was said, else what the end of its name says; None: printed for people."""
+    if path is None:
+        return said
+    ending = path.suffix.lower().removeprefix(".")
+    if said is None and ending not in FORMATS:
         raise click.BadParameter(
-            f"{path.name!r} must end in {', '.join(formats)}: that chooses the format.",
+            f"{path.name!r} must end in .{', .'.join(FORMATS)}: that chooses the format. Or say --format.",
             param_hint="'--output'",
         )
     if not path.absolute().parent.is_dir():
         raise click.BadParameter(f"There is no folder {path.parent}.", param_hint="'--output'")
-    return formats[path.suffix.lower()]
+    return said or ending

@@ -30,7 +30,9 @@ def open_explainer(fitted: Any, table: pd.DataFrame, data: Path, options: dict[s
     # A policy written from the whole table also describes the columns that the model does not see.
     unseen = set(train.columns) - set(X.columns)
     policy = replace(policy, features={n: f for n, f in policy.features.items() if n not in unseen})
-    return Explainer(fitted, X, schema=policy.schema(X), criteria=policy.criteria, solver=options["solver"])
+    surrogate = "auto" if options.get("surrogate") else None
+    schema = policy.schema(X)
+    return Explainer(fitted, X, schema=schema, criteria=policy.criteria, solver=options["solver"], surrogate=surrogate)
 
 
 def goal_of(explainer: Explainer, options: dict[str, Any]) -> Any:
