@@ -41,6 +41,7 @@ typedef struct {
 typedef struct {
     double share;    /* of the whole, halved at each split */
     size_t list;     /* where the list of its parent's open leaves is */
+    uint64_t split;  /* the feature in which it is smaller than its parent, as a bit */
 } Node;
 
 typedef struct {
@@ -59,7 +60,7 @@ typedef struct {
     uint32_t *range_first, *set_first;
     Range *ranges;
     Set *sets;
-    uint64_t *masks;
+    uint64_t *masks, *looks;  /* sets of levels; the features that a leaf looks at, as bits */
     /* stacks */
     Node *nodes;
     char *parts;
@@ -69,6 +70,7 @@ typedef struct {
     /* the part at hand */
     double share;
     size_t list, own;  /* of its parent's open leaves, of its own */
+    uint64_t smaller;  /* the features in which it is smaller than its parent, as bits */
     int32_t *low, *high, *there_low, *there_high;
     uint64_t *allowed, *there_allowed;
     int32_t *best, *ended, *begun, *total_ended, *total_begun, *hold, *only, *asked;
@@ -140,12 +142,16 @@ static int room_for_nodes(Search *s, size_t needed) {
     return 1;
 }
 
-static int push(Search *s, double share, size_t list) {
+/* Features share 64 bits, so a bit can stand for several: more leaves are looked at then, and none is overlooked. */
+static uint64_t bit_of(int32_t feature) { return (uint64_t)1 << (feature % 64); }
+
+static int push(Search *s, double share, size_t list, uint64_t split) {
     /* A child with the ranges and levels of the part at hand, to be changed by the caller. */
     if (!room_for_nodes(s, s->n_nodes + 1)) return 0;
     size_t at = s->n_nodes++;
     s->nodes[at].share = share;
     s->nodes[at].list = list;
+    s->nodes[at].split = split;
     int32_t *low = part_low(s, at);
     memcpy(low, s->low, sizeof(int32_t) * (size_t)s->n_numbers);
     memcpy(low + s->n_numbers, s->high, sizeof(int32_t) * (size_t)s->n_numbers);
@@ -276,7 +282,19 @@ static int reduced(Search *s) {
 }
 
 /* -- one part: its leaves ------------------------------------------------------------------------------------------- */
+static void compare(Search *s, const int32_t *low, const uint64_t *allowed, uint64_t split) {
+    /* Which features are smaller than in the parent: by the split, or by the reduction after it. */
+    s->smaller = split;
+    for (int32_t k = 0; k < s->n_numbers; k++)
+        if (s->low[k] != low[k] || s->high[k] != low[s->n_numbers + k]) s->smaller |= bit_of(k);
+    for (int32_t c = 0; c < s->n_categories; c++)
+        for (int32_t w = s->word_first[c]; w < s->word_first[c + 1]; w++)
+            if (s->allowed[w] != allowed[w]) s->smaller |= bit_of(s->n_numbers + c);
+}
+
 static int is_open(const Search *s, int32_t leaf) {
+    /* Whether a leaf that was open in the parent is: only features in which the part is smaller can have closed it. */
+    if (!(s->looks[leaf] & s->smaller)) return 1;
     for (uint32_t i = s->range_first[leaf]; i < s->range_first[leaf + 1]; i++) {
         const Range *r = &s->ranges[i];
         if (r->begin > s->high[r->number] || r->end < s->low[r->number]) return 0;
@@ -464,7 +482,7 @@ static int split_number(Search *s, int32_t k, int32_t cell) {
     /* Behind a cell; the side of the cheapest value is searched first. */
     int below_first = s->cheapest[k] <= cell;
     for (int second = 0; second < 2; second++) {
-        if (!push(s, 0.5 * s->share, s->own)) return 0;
+        if (!push(s, 0.5 * s->share, s->own, bit_of(k))) return 0;
         int32_t *low = part_low(s, s->n_nodes - 1);
         if (second == below_first) low[s->n_numbers + k] = cell;
         else low[k] = cell + 1;
@@ -476,7 +494,7 @@ static int split_levels(Search *s, int32_t c, const uint64_t *later, const uint6
     /* Two sets of levels of a category, as its words. */
     size_t bytes = sizeof(uint64_t) * (size_t)(s->word_first[c + 1] - s->word_first[c]);
     for (int second = 0; second < 2; second++) {
-        if (!push(s, 0.5 * s->share, s->own)) return 0;
+        if (!push(s, 0.5 * s->share, s->own, bit_of(s->n_numbers + c))) return 0;
         memcpy(part_allowed(s, s->n_nodes - 1) + s->word_first[c], second ? sooner : later, bytes);
     }
     return note_levels(s, c, part_allowed(s, s->n_nodes - 1));
@@ -572,6 +590,7 @@ static int next_part(Search *s) {
     memcpy(s->high, low + s->n_numbers, sizeof(int32_t) * (size_t)s->n_numbers);
     memcpy(s->allowed, part_allowed(s, at), sizeof(uint64_t) * (size_t)s->n_words);
     if (!reduced(s)) return close_part(s);
+    compare(s, low, part_allowed(s, at), s->nodes[at].split);
     int said = s->n_goals == 1 ? best_for_one_goal(s) : best_for_goals(s);
     if (said == PRUNED) return close_part(s);
     if (said < 0) return said == NO_ROOM ? FULL : BROKEN;
@@ -608,7 +627,7 @@ static void release(Search *s) {
     void *blocks[] = {
         s->first, s->size, s->cheapest, s->unchanged, s->up_first, s->down_first, s->cost, s->highest, s->dearest, s->up,
         s->down, s->entry_first, s->number_id, s->category_id, s->word_first, s->entry_word, s->entry_owner, s->entry_bit,
-        s->home, s->open, s->level_cost, s->values, s->need, s->range_first, s->set_first, s->ranges, s->sets, s->masks,
+        s->home, s->open, s->level_cost, s->values, s->need, s->range_first, s->set_first, s->ranges, s->sets, s->masks, s->looks,
         s->nodes, s->parts, s->lists, s->low, s->high, s->there_low, s->there_high, s->allowed, s->there_allowed, s->best,
         s->ended, s->begun, s->total_ended, s->total_begun, s->hold, s->only, s->asked, s->least_numbers, s->least_levels,
         s->there_numbers, s->there_levels, s->tops, s->trail,
@@ -693,8 +712,8 @@ static int tabulate_leaves(Search *s, const int64_t *order, size_t all, const in
     size_t room_ranges = 4 * leaves + 16, room_sets = leaves + 16, room_masks = leaves + 16;
     s->range_first = malloc(4 * (leaves + 1)), s->set_first = malloc(4 * (leaves + 1));
     s->ranges = malloc(sizeof(Range) * room_ranges), s->sets = malloc(sizeof(Set) * room_sets);
-    s->masks = malloc(8 * room_masks);
-    if (!s->range_first || !s->set_first || !s->ranges || !s->sets || !s->masks) return 0;
+    s->masks = malloc(8 * room_masks), s->looks = calloc(leaves, 8);
+    if (!s->looks || !s->range_first || !s->set_first || !s->ranges || !s->sets || !s->masks) return 0;
     for (size_t i = 0; i < leaves; i++) {
         size_t leaf = (size_t)order[i];
         s->range_first[i] = (uint32_t)n_ranges, s->set_first[i] = (uint32_t)n_sets;
@@ -705,6 +724,7 @@ static int tabulate_leaves(Search *s, const int64_t *order, size_t all, const in
             int32_t b = begin[(size_t)k * all + leaf], e = end[(size_t)k * all + leaf];
             if (b <= 0 && e >= s->size[k] - 1) continue;
             s->ranges[n_ranges++] = (Range){k, b, e};
+            s->looks[i] |= bit_of(k);
         }
         for (int32_t c = 0; c < s->n_categories; c++) {
             int32_t stop = c + 1 < s->n_categories ? (int32_t)s->entry_first[c + 1] : s->n_entries;
@@ -717,6 +737,7 @@ static int tabulate_leaves(Search *s, const int64_t *order, size_t all, const in
             if (!missing) continue;
             s->sets[n_sets++] = (Set){c, (int32_t)n_masks};
             n_masks += (size_t)words;
+            s->looks[i] |= bit_of(s->n_numbers + c);
         }
         if (n_ranges > UINT32_MAX / 2 || n_masks > INT32_MAX / 2) return 0;
     }
@@ -737,7 +758,7 @@ static int begin_with_all(Search *s, const int64_t *tree) {
     s->lists[trees] = (int32_t)leaves;
     for (int32_t k = 0; k < s->n_numbers; k++) s->low[k] = 0, s->high[k] = (int32_t)s->size[k] - 1;
     memcpy(s->allowed, s->open, 8 * (size_t)s->n_words);
-    return push(s, 1.0, 0);
+    return push(s, 1.0, 0, ~(uint64_t)0);
 }
 
 static size_t count_of(PyObject *tables, Py_ssize_t i, size_t item, int *failed) {
