@@ -40,6 +40,7 @@ __all__ = [
     "ON_BREAKPOINT",
     "ON_GRID",
     "OPTIMALITY",
+    "OUTLIERS_RULE",
     "PROGRAM_ROUNDINGS",
     "RIDGE",
     "ROUNDING",
@@ -122,6 +123,7 @@ ANOTHER_ANSWER = 1e-4  # of the training range: what moves by less is not anothe
 STORED_MOVE = 0.999  # share of that move which storing it in the data's dtypes may leave
 
 # -- statistics ------------------------------------------------------------------------------------------------------
+OUTLIERS_RULE = 25.0  # a range so many times the width of the middle nine tenths says nothing of a usual change
 RIDGE = (
     1e-6  # of each variance, added to a covariance to keep it invertible: correlations up to 1 - 1e-6 are told apart
 )

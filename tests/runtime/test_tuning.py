@@ -88,7 +88,9 @@ def test_a_group_in_the_wrong_place_is_refused() -> None:
 
 
 # -- passed on -------------------------------------------------------------------------------------------------------
-IMPATIENT = Tuning(cells=CellSearch(first_look=1, most_parts=0), knapsack=KnapsackSearch(most_nodes=0))
+IMPATIENT = Tuning(
+    cells=CellSearch(first_look=1, first_look_compiled=1, most_parts=0), knapsack=KnapsackSearch(most_nodes=0)
+)
 
 
 @pytest.mark.parametrize("model", [FOREST, LINEAR], ids=["forest", "linear"])

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -30,7 +30,7 @@ from ifonly.question.criterion import Criterion
 from ifonly.question.found import Ended
 from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
-from ifonly.search import cells, kernel
+from ifonly.search import kernel
 from ifonly.search.cells import Cells, Splitting
 from ifonly.search.engine import separable
 from ifonly.search.incumbents import Incumbents
@@ -57,6 +57,7 @@ def searched(statement: Any, patient: bool) -> Outcome:
     assert question is not None
     ledger = Ledger()
     search = Splitting(incumbents, question.most, patient=patient, ledger=ledger)
+    search.tuning = replace(search.tuning, first_look_compiled=search.tuning.first_look)  # give up at the same part
     ended = search.run(box, Deadline.never())
     best = progress.best
     cost, u = (None, b"") if best is None else (best.cost, best.u.tobytes())
@@ -64,7 +65,6 @@ def searched(statement: Any, patient: bool) -> Outcome:
 
 
 def both(statement: Any, monkeypatch: pytest.MonkeyPatch, patient: bool = False) -> tuple[Outcome, Outcome]:
-    monkeypatch.setattr(cells, "_FIRST_LOOK_COMPILED", cells._FIRST_LOOK)  # give up at the same part
     monkeypatch.delenv("IFONLY_KERNEL", raising=False)
     assert kernel.compiled()
     mine = searched(statement, patient)
@@ -222,9 +222,9 @@ def test_ctrl_c_ends_a_long_search() -> None:
 
 @needs_kernel
 @pytest.mark.parametrize("most", [1_000, 40_000])  # too little for the first list, and for those that follow
-def test_a_search_that_runs_out_of_memory_is_given_up(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "_MOST_BYTES", most)
+def test_a_search_that_runs_out_of_memory_is_given_up(most: int) -> None:
     search, box = search_of(endless())
+    search.tuning = replace(search.tuning, kernel_bytes=most)
     assert search.run(box, Deadline.after(30.0)) is Ended.GAVE_UP
 
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 from ifonly import Actionability, Explainer, Infeasible, Proximity, Sparsity
 from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
-from ifonly.search import largest
+from ifonly.runtime.tuning import DEFAULT, LargestChangeSearch, Tuning
 from ifonly.search.engines import find
 from ifonly.search.largest import LargestChange
 from ifonly.search.progress import Progress
@@ -95,14 +95,14 @@ def test_the_solver_finds_nothing_cheaper(name: str) -> None:
 
 
 @cache
-def hard() -> tuple[Explainer, pd.DataFrame]:
+def hard(tuning: Tuning = DEFAULT) -> tuple[Explainer, pd.DataFrame]:
     data, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = RandomForestClassifier(50, max_depth=5, random_state=0).fit(data, y)
-    return Explainer(model, data, criteria=[Proximity("linf")]), data.iloc[[28]]
+    return Explainer(model, data, criteria=[Proximity("linf")], tuning=tuning), data.iloc[[28]]
 
 
-def searched(deadline: Deadline) -> tuple[Any, Progress]:
-    explainer, row = hard()
+def searched(deadline: Deadline, tuning: Tuning = DEFAULT) -> tuple[Any, Progress]:
+    explainer, row = hard(tuning)
     statement = explainer._ask(row, None, ()).statement
     box, progress = statement.box(), Progress(deadline=deadline)
     engine = LargestChange()
@@ -118,14 +118,12 @@ def test_a_price_for_each_change_is_no_box() -> None:
     assert not LargestChange().accepts(statement, statement.box())
 
 
-def test_a_search_that_gives_up_leaves_its_bound_and_its_incumbent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_gives_up_leaves_its_bound_and_its_incumbent() -> None:
     optimum = searched(Deadline.never())[0]
     best = hard()[0]._ask(hard()[1], None, ()).statement.objective(optimum.u[None, :])[0]
     assert optimum.ended is Ended.CLOSED
-    monkeypatch.setattr(largest, "_FIRST_PARTS", 20)
-    monkeypatch.setattr(largest, "_MOST_PARTS", 40)
-    monkeypatch.setattr(largest, "_MOST_PARTS_COMPILED", 40)
-    found, progress = searched(Deadline.never())
+    impatient = LargestChangeSearch(first_parts=20, most_parts=40, most_parts_compiled=40)
+    found, progress = searched(Deadline.never(), Tuning(largest=impatient))
     assert found.ended is Ended.GAVE_UP
     assert progress.best is not None
     assert 0.0 < progress.floor <= best <= progress.best.cost

@@ -19,10 +19,9 @@ from ifonly.question.curves import CostCurve
 from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.words import number
+from ifonly.tolerances import OUTLIERS_RULE
 
 __all__ = ["Proximity"]
-
-RULED_BY_OUTLIERS = 25.0  # a range so many times the width of the middle nine tenths says nothing of a usual change
 
 Norm = Literal["l1", "l2", "linf", "mahalanobis"]
 Scale = Literal["auto", "range", "mad", "std", "percentile", "none"]
@@ -153,7 +152,7 @@ class Proximity(Couples, Remarks, Criterion):
     def ruled(self, query: Query) -> Any:
         """Say which numbers have a range that outliers rule, as ``"auto"`` sees it."""
         t = query.training
-        return (t.middle > 0.0) & (t.range > RULED_BY_OUTLIERS * t.middle)
+        return (t.middle > 0.0) & (t.range > OUTLIERS_RULE * t.middle)
 
     def _curves(self, query: Query) -> dict[int, CostCurve]:
         """Return the costs of the numbers that have a table, or a percentile in place of a scale."""

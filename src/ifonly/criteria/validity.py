@@ -57,6 +57,7 @@ class Target:
         interval = self.at_least is not None or self.at_most is not None
         if self.any_of is not None:
             self._check_several(interval)
+            object.__setattr__(self, "any_of", tuple(plain(label) for label in self.any_of))
         if interval and (self.label is not None or self.probability is not None):
             raise CriterionError(
                 "A Target is either a class (label, probability) or an interval (at_least, at_most), not both."
@@ -78,7 +79,6 @@ class Target:
             )
         if not len(self.any_of):
             raise CriterionError("The 'any_of' of a Target is empty. Name the classes that would do.")
-        object.__setattr__(self, "any_of", tuple(plain(label) for label in self.any_of))
 
     def __repr__(self) -> str:
         said = ((f.name, getattr(self, f.name)) for f in fields(self))

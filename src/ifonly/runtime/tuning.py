@@ -71,6 +71,10 @@ class CellSearch(_Numbers):
     first_look: int = 500  # parts after which progress is judged first, then whenever they double; measured, as below
     # The same for the compiled kernel, which has done them in the time of some 1,500; measured by benchmarks/kernel.py.
     first_look_compiled: int = 50_000
+    kernel_work: int = 2_000_000  # looks at leaves and cells between two at the clock; guess: some 5 ms
+        2_000_000  # looks at leaves and cells of the kernel between two at the clock; guess: some 5 ms
+    )
+    kernel_bytes: int = 1 << 29  # of the kernel's lists of open leaves, and of anything else that grows there; guess
     # Share that must be closed by then, ten times as much at each further look; measured, "Forests without a program":
     # at most 9e-16 where the search was not closed, 2e-6 and more where it was.
     least_done: float = 1e-7
@@ -235,6 +239,17 @@ class ColumnGeneration(_Numbers):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LargestChangeSearch(_Numbers):
+    """Bisection of the radius under l-infinity: `ifonly.search.largest`."""
+
+    first_parts: int = 2_000  # that a radius is worth at first; guess
+    more_parts: int = 4  # times as many, once all that is left is harder than that; guess
+    most_parts: int = 32_000  # for one radius, before a solver takes over; guess
+    most_parts_compiled: int = 8_000_000  # the same for the compiled kernel; measured: some 20 to 60 s
+    near: float = 1.05  # radius over bound, below which nothing is worth a test of its own; guess
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading(_Numbers):
     """Models on their way into forms: `ifonly.models.reading`, `readers`."""
 
@@ -242,6 +257,7 @@ class Reading(_Numbers):
     most_steps: int = 2_000  # of a column that is read as a step function; guess
     probes: int = 257  # of a declared transformer along a continuous feature; guess
     neighbours: int = 16  # floats on either side of a cut on a polynomial; guess: a comparison turns back once or twice
+    many: int = 64  # numbers from which on all of them are left out of one row together; guess
     remembered: int = 8  # rows put to the model, per thread that asks one; guess
     most_nodes: int = 2_000_000  # of CatBoost's unfolded statistics; guess
 
@@ -271,6 +287,7 @@ class Tuning:
 
     knapsack: KnapsackSearch = field(default=KnapsackSearch())
     cells: CellSearch = field(default=CellSearch())
+    largest: LargestChangeSearch = field(default=LargestChangeSearch())
     boxes: BoxSearch = field(default=BoxSearch())
     size: ProgramSize = field(default=ProgramSize())
     incumbents: IncumbentSearch = field(default=IncumbentSearch())

@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
+from ifonly.runtime.tuning import CellSearch
 from ifonly.search.grids import Grid, Part
 from ifonly.tolerances import DUST
 
@@ -28,8 +29,6 @@ else:
     _built = _kernel
 
 _SWITCH = "IFONLY_KERNEL"
-_WORK = 2_000_000  # looks at leaves and cells between two looks at the clock: some 5 ms
-_MOST_BYTES = 1 << 29  # of the lists of open leaves, and of anything else that grows
 
 
 def compiled() -> bool:
@@ -71,6 +70,11 @@ class Tables(Protocol):
         ...
 
     @property
+    def tuning(self) -> CellSearch:
+        """Numbers of the search."""
+        ...
+
+    @property
     def values(self) -> FloatArray:
         """Values of leaves, one column per goal."""
         ...
@@ -103,7 +107,9 @@ class Kernel:
 
     def __init__(self, tables: Tables, order: IntArray, most: int, *, keeps_trail: bool = False) -> None:
         assert _built is not None
-        self._grid = grid = tables.grid
+        tuning = tables.tuning
+        self._grid, self._work = tables.grid, tuning.kernel_work
+        grid = self._grid
         whole = (
             *(grid.first, grid.size, grid.cheapest, grid.unchanged),
             *(np.append(grid.up_first, len(grid.up)), np.append(grid.down_first, len(grid.down))),
@@ -117,12 +123,12 @@ class Kernel:
         listed += [_as(np.bool_, grid.holds), _as(np.int64, order), _as(np.int64, tables.tree[order])]
         listed += [_as(np.float64, tables.values[order]), _as(np.float64, tables.need)]
         count = int(grid.changed_elsewhere)
-        self._search = _built.opened(listed, grid.elsewhere, DUST, count, int(most), keeps_trail, _MOST_BYTES)
+        self._search = _built.opened(listed, grid.elsewhere, DUST, count, int(most), keeps_trail, tuning.kernel_bytes)
 
     def run(self, budget: float, met: bool, most_parts: int) -> Run:
         """Go on for so many parts, or for some milliseconds; `met`: whether the last point that was offered was taken."""
         assert _built is not None
-        said, parts, done, trail = _built.run(self._search, budget, met, most_parts, _WORK)
+        said, parts, done, trail = _built.run(self._search, budget, met, most_parts, self._work)
         return Run(Said(said), parts, done, trail)
 
     def meeting(self) -> Part:

@@ -26,12 +26,6 @@ from ifonly.search.progress import Progress
 
 __all__ = ["LargestChange"]
 
-_FIRST_PARTS = 2_000  # that a radius is worth at first
-_MORE_PARTS = 4  # times as many, once all that is left is harder than that
-_MOST_PARTS = 32_000  # for one radius, before a solver takes over
-_MOST_PARTS_COMPILED = 8_000_000  # the same for the compiled kernel: some 20 to 60 s
-_NEAR = 1.05  # radius over bound, below which nothing is worth a test of its own
-
 
 @dataclass(frozen=True)
 class LargestChange:
@@ -57,15 +51,20 @@ class LargestChange:
         assert reducer.brackets is not None
         progress.tell(Built(len(reducer.brackets.values), len(reducer.form.features())))
         progress.tell_best()
-        most_parts = _MOST_PARTS_COMPILED if compiled() else _MOST_PARTS
-        bound, hard, parts = 0.0, np.inf, _FIRST_PARTS  # what is proven; a radius that took too long; how long that is
+        tuning = statement.query.tuning.largest
+        most_parts = tuning.most_parts_compiled if compiled() else tuning.most_parts
+        bound, hard, parts = (
+            0.0,
+            np.inf,
+            tuning.first_parts,
+        )  # what is proven; a radius that took too long; how long that is
         while True:
             radius = progress.budget
-            if hard <= _NEAR * bound:
-                hard, parts = np.inf, _MORE_PARTS * parts
+            if hard <= tuning.near * bound:
+                hard, parts = np.inf, tuning.more_parts * parts
                 if parts > most_parts:
                     return Found(Ended.GAVE_UP)
-            if np.isfinite(radius) and min(radius, hard) > _NEAR * bound:
+            if np.isfinite(radius) and min(radius, hard) > tuning.near * bound:
                 radius = 0.5 * (bound + min(radius, hard))
             inside = reducer.within(box, radius)
             most = parts if np.isfinite(radius) else None

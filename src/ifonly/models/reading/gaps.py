@@ -14,7 +14,6 @@ from ifonly.runtime.warning_filters import silenced
 
 __all__ = ["Gaps", "column_values"]
 
-_MANY = 64  # numbers from which on it pays to leave all of them out of one row
 Evaluate = Callable[[FloatArray], Any]
 
 
@@ -56,24 +55,34 @@ class Gaps:
         return float(column_values(self.rows[j], column)[0])
 
     @classmethod
-    def of(cls, schema: Schema, base: FloatArray, evaluate: Evaluate, depends: Sequence[frozenset[int]]) -> Gaps:
-        """Return the gaps of the base row; `depends` are the features that each column depends on."""
+    def of(
+        cls, schema: Schema, base: FloatArray, evaluate: Evaluate, depends: Sequence[frozenset[int]], many: int
+    ) -> Gaps:
+        """Return the gaps of the base row.
+
+        `depends` are the features that each column depends on; from `many` numbers on, they are left out together.
+        """
         numeric = [j for j, feature in enumerate(schema.features) if isinstance(feature, Numeric)]
         others = [j for j, feature in enumerate(schema.features) if not isinstance(feature, Numeric)]
-        shared = _all_at_once(schema, base, evaluate, depends, numeric)
+        shared = _all_at_once(schema, base, evaluate, depends, numeric, many)
         groups = [numeric, others] if shared is None else [others]
         rows = _one_by_one(schema, base, evaluate, [group for group in groups if group])
         return cls(rows) if shared is None else cls(rows, *shared)
 
 
 def _all_at_once(
-    schema: Schema, base: FloatArray, evaluate: Evaluate, depends: Sequence[frozenset[int]], numeric: Sequence[int]
+    schema: Schema,
+    base: FloatArray,
+    evaluate: Evaluate,
+    depends: Sequence[frozenset[int]],
+    numeric: Sequence[int],
+    many: int,
 ) -> tuple[dict[int, frozenset[int]], FloatArray, FloatArray] | None:
     """Return what is received without any number, where no column depends on two; None: they must be left out singly.
 
     That no column sees the gap of another number is not taken on trust: each half of the numbers is left out as well.
     """
-    if len(numeric) < _MANY or not all(depends):  # a column of no feature may be the flag of any gap
+    if len(numeric) < many or not all(depends):  # a column of no feature may be the flag of any gap
         return None
     owners: dict[int, set[int]] = {j: set() for j in numeric}
     owner = np.full(len(depends), -1)

@@ -155,7 +155,9 @@ class Source:
 
     @cached_property
     def _gaps(self) -> Gaps:
-        return Gaps.of(self.schema, self.base, self.evaluate, [column.features for column in self.columns])
+        return Gaps.of(
+            self.schema, self.base, self.evaluate, [column.features for column in self.columns], self.tuning.many
+        )
 
     def when_missing(self, j: int, column: int) -> float:
         """Return what a column holds when feature `j` is missing: a value that was filled in, or NaN."""
