@@ -72,8 +72,6 @@ class CellSearch(_Numbers):
     # The same for the compiled kernel, which has done them in the time of some 1,500; measured by benchmarks/kernel.py.
     first_look_compiled: int = 50_000
     kernel_work: int = 2_000_000  # looks at leaves and cells between two at the clock; guess: some 5 ms
-        2_000_000  # looks at leaves and cells of the kernel between two at the clock; guess: some 5 ms
-    )
     kernel_bytes: int = 1 << 29  # of the kernel's lists of open leaves, and of anything else that grows there; guess
     # Share that must be closed by then, ten times as much at each further look; measured, "Forests without a program":
     # at most 9e-16 where the search was not closed, 2e-6 and more where it was.
