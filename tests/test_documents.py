@@ -1,10 +1,9 @@
 """The documents tell the truth: their Python blocks run, and the output they show is the output that comes.
 
-The ``python`` blocks of one file run in order and share a namespace. A ``text`` or bare block right after one
-of them is its expected output. ``console`` blocks that show output run too: every ``$ ifonly ...`` of them, in
-one folder; a last line ``...`` leaves out the rest, ``$ echo $?`` shows the exit code, and the comment
-``<!-- file: name -->`` right before a block writes it to a file. The comment ``<!-- no-run -->`` right before a block
-exempts that block.
+The ``python`` blocks of one file run in order and share a namespace. A ``text`` or bare block right after one of them is its
+expected output. ``console`` blocks that show output run too: every ``$ ifonly ...`` of them, in one folder; a last line
+``...`` leaves out the rest, ``$ echo $?`` shows the exit code, and the comment ``<!-- file: name -->`` right before a block
+writes it to a file. The comment ``<!-- no-run -->`` right before a block exempts that block.
 """
 
 import contextlib
