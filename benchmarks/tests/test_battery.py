@@ -361,6 +361,10 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "20261202:1589",
         "20261202:2453",
         "603:388",
+        "20261205:1201980",
+        "20261205:1202147",
+        "20261205:1202612",
+        "20261205:1203836",
     ],
 )
 @pytest.mark.filterwarnings("ignore")

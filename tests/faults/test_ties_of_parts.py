@@ -12,12 +12,15 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
-from sklearn.linear_model import ElasticNet, LogisticRegression
+from sklearn.linear_model import ElasticNet, LinearRegression, LogisticRegression, Perceptron
 from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.tree import DecisionTreeClassifier
 
-from ifonly import Explainer, Infeasible, Proximity, Robustness, Sparsity, Target
+from ifonly import Causality, Cause, Explainer, Infeasible, Proximity, Robustness, Sparsity, Target
 
 GRID = pd.DataFrame(list(itertools.product(range(5), range(4), range(3))), columns=list("abc"))
 
@@ -102,3 +105,27 @@ def test_no_rows_have_no_scores() -> None:
     model = VotingClassifier(members, voting="soft").fit(X, y)
     form = Explainer(model, X).model.read.form
     assert form(np.empty((0, 3))).shape == (0, form.n_outputs)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_follows_where_no_parent_has_changed(seed: int) -> None:
+    """Edges of quantile bins are values of the data: one lies at the factual's own value, a float away from another bin."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"w": rng.integers(0, 6, 60), "d": rng.integers(0, 4, 60)})
+    X["r"] = 1e-4 * (X["w"] + rng.normal(0.0, 1.0, 60))
+    y = (X["r"] + 1e-4 * X["d"] > X["r"].median()).astype(int)
+    bins = KBinsDiscretizer(4, encode="onehot-dense", quantile_method="linear")
+    model = make_pipeline(make_column_transformer((bins, ["r"]), remainder="passthrough"), Perceptron()).fit(X, y)
+    edges = model[0].named_transformers_["kbinsdiscretizer"].bin_edges_[0]
+    row = X.iloc[[0]].assign(r=float(edges[2]))
+    want = 1 - int(model.predict(row)[0])
+    cause = Cause(["w"], model=LinearRegression().fit(X[["w"]], X["r"]))
+    explainer = Explainer(model, X, criteria=[Proximity("l1"), Sparsity(price=0.0), Causality({"r": cause}, count="actions")])
+    try:
+        answer = explainer.explain(row, want=want)
+    except Infeasible:
+        return
+    there = answer[0].row
+    if int(there["w"].iloc[0]) == int(row["w"].iloc[0]):
+        assert float(there["r"].iloc[0]) == float(row["r"].iloc[0])
+    assert model.predict(there)[0] == want

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
 from ifonly.criteria.causality.acting import acted
-from ifonly.data.schema import Numeric, Schema
+from ifonly.data.schema import Numeric
 from ifonly.errors import Relaxation
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import score_bounds
 from ifonly.models.read import Model
 from ifonly.program.box import Box
+from ifonly.program.leaving import apart, ends, leaving
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Loosens, Refines, Tightens, Verifies
 from ifonly.question.demand import Demand
@@ -126,9 +127,28 @@ class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
         self.narrow(query, box)
 
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:
-        """Return the thresholds of the form."""
-        del query
-        return self.mechanism.form.cuts()
+        """Return the thresholds of the form, and where the parents' grids leave the factual."""
+        cuts = dict(self.mechanism.form.cuts())
+        still = self._unchanged(query)
+        for j, edges in ends(still, apart(still, self.mechanism.parents)[0] if self._on_grids(query) else []).items():
+            cuts[j] = np.union1d(cuts.get(j, np.empty(0)), edges)
+        return cuts
+
+    def _on_grids(self, query: Query) -> bool:
+        """Whether every parent has a least change: a step or another level."""
+        parents = (query.schema.features[j] for j in self.mechanism.parents)
+        return not self.step and all(not isinstance(f, Numeric) or f.step is not None for f in parents)
+
+    def _unchanged(self, query: Query) -> Box:
+        """Return the box in which no parent has changed."""
+        box = Box.of(query.schema, query.factual)
+        for j in self.mechanism.parents:
+            part = query.factual[query.schema.slice(j)]
+            if not isinstance(query.schema.features[j], Numeric):
+                box.keep_levels(j, part > 0.0)
+            elif not box.missing[j]:
+                box.lower[j] = box.upper[j] = part[0]
+        return box
 
     def raw(self, query: Query) -> frozenset[int]:
         """Return the feature itself and the parents whose raw value the form needs."""
@@ -149,6 +169,24 @@ class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
         """Embed the form and tie the feature to it."""
         # structural equation: -s/2 <= x_i - xhat_i - c_i(p) + c_i(phat) <= s/2
         problem.mip.row(self._off(problem), -0.5 * self.step, 0.5 * self.step)
+        if self._on_grids(problem.query):
+            self._keep_cell(problem)
+
+    def _keep_cell(self, problem: Program) -> None:
+        """Keep the feature in the cell of the factual while no parent has changed, which a solver's tolerance would not.
+
+        A threshold may lie at the factual's own value, as those of bins do.
+        """
+        x, i, still = problem.x, self.mechanism.feature, self._unchanged(problem.query)
+        cells = x.cells(i)
+        k = int(cells.index(self.hat))
+        moved = leaving(x, still, *apart(still, self.mechanism.parents))
+        if k > 0:
+            # x_i <= the cut below the factual only if a parent leaves its value
+            problem.mip.row(moved - x.at_most(i, float(cells.cuts[k - 1])), lower=0.0)
+        if k < len(cells.cuts):
+            # x_i <= the cut above the factual unless a parent leaves its value
+            problem.mip.row(moved + x.at_most(i, float(cells.cuts[k])), lower=1.0)
 
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return single actions with what follows from them, and rows of the data taken back."""
@@ -162,7 +200,7 @@ class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
     # -- NumPy's side -------------------------------------------------------------------------------------------
     def target(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return ``xhat_i + c_i(p) - c_i(phat)``, exactly ``xhat_i`` where no parent has changed."""
-        moved = query.changed(U)[:, list(self.mechanism.parents)].any(axis=1)
+        moved = self._moved(query, U)
         out = np.full(len(U), self.hat)
         if moved.any():
             rows = U[moved]
@@ -176,18 +214,27 @@ class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, by the form, which rows obey the equation."""
-        return np.asarray(self.error(query, U) <= self._tolerance(query.schema, U))
+        return np.asarray(self.error(query, U) <= self._tolerance(query, U))
 
     def verified(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, by the user's own model, which rows obey the equation."""
-        return np.asarray(self.error(query, U, by_model=True) <= self._tolerance(query.schema, U))
+        return np.asarray(self.error(query, U, by_model=True) <= self._tolerance(query, U))
 
-    def _tolerance(self, schema: Schema, U: FloatArray) -> FloatArray:
-        """Return a millionth of the feature's unit, or what its column can hold where that is coarser (float32)."""
+    def _moved(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say in which rows a parent has changed."""
+        return np.asarray(query.changed(U)[:, list(self.mechanism.parents)].any(axis=1))
+
+    def _tolerance(self, query: Query, U: FloatArray) -> FloatArray:
+        """Return a millionth of the feature's unit, or what its column can hold where that is coarser (float32).
+
+        Nothing where no parent has changed: then nothing follows, and a number beside the factual's would be an action.
+        """
+        schema = query.schema
         x, dtype = U[:, schema.starts[self.mechanism.feature]], schema.features[self.mechanism.feature].dtype
         kind = np.dtype(getattr(dtype, "numpy_dtype", dtype))
         grain = float(np.finfo(kind).eps) if kind.kind == "f" else 0.0
-        return np.maximum(max(_TOLERANCE * self.unit, self._dust), 4.0 * grain * np.abs(x))
+        room = np.maximum(max(_TOLERANCE * self.unit, self._dust), 4.0 * grain * np.abs(x))
+        return np.where(self._moved(query, U), room, 0.0)
 
     def with_consequence(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return the rows with the feature computed anew from its parents, in the dtype of its column."""
