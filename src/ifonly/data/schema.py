@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,8 @@ from ifonly.data.tables import align, as_frame, as_row
 from ifonly.errors import SchemaError, did_you_mean
 
 __all__ = ["Binary", "Categorical", "Feature", "Integer", "Numeric", "Ordinal", "Schema"]
+
+_MOST_DECIMALS = 6
 
 _MOST_NAMES = 5  # of columns in one message
 _SHOWN = 12  # features that a repr names
@@ -111,7 +113,7 @@ class Schema:
         integer: Iterable[str] = (),
         ordinal: Mapping[str, Sequence[Any]] | None = None,
         bounds: Mapping[str, tuple[float, float]] | None = None,
-        precision: Mapping[str, int] | None = None,
+        precision: Mapping[str, int] | Literal["data"] | None = None,
         labels: Mapping[str, str] | None = None,
         numeric: Iterable[str] = (),
         categorical: Iterable[str] = (),
@@ -129,7 +131,8 @@ class Schema:
         bounds
             Column -> (lowest, highest) value; the default is the range seen in `X`.
         precision
-            Column -> number of decimals its values may have.
+            Column -> number of decimals its values may have; ``"data"`` reads them off every column of floats in which all
+            values have at most six. Rows to be explained must then have no more.
         labels
             Column -> what to call it in print.
         """
@@ -139,6 +142,8 @@ class Schema:
                 f"The training data is empty ({len(frame)} rows, {frame.shape[1]} columns): ranges and levels are "
                 "read off it. Pass the data the model was trained on."
             )
+        if isinstance(precision, str):
+            precision = _decimals(frame, precision, {*integer, *numeric, *categorical, *(ordinal or ())})
         ordinal, bounds, precision, labels = ordinal or {}, bounds or {}, precision or {}, labels or {}
         forced = {
             **dict.fromkeys(integer, "integer"),
@@ -331,6 +336,23 @@ def _levels_given(column: pd.Series[Any], levels: Sequence[Any]) -> tuple[Any, .
             f"({', '.join(map(repr, levels))}). Add it, in its place."
         )
     return tuple(levels)
+
+
+def _decimals(frame: pd.DataFrame, how: str, forced: Collection[str]) -> dict[str, int]:
+    """Return the decimals of the columns of floats that have few; columns whose kind is given are left alone."""
+    if how != "data":
+        raise SchemaError(f"The 'precision' of a schema must map columns to decimals, or be 'data'. Got {how!r}.")
+    out = {}
+    for name in frame.columns:
+        if name in forced or not pd.api.types.is_float_dtype(frame[name].dtype):
+            continue
+        x = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        x = x[np.isfinite(x)]
+        few = next((k for k in range(1, _MOST_DECIMALS + 1) if np.array_equal(np.round(x, k), x)), None)
+        # Whole numbers in a column of floats are no decimals: what they are is for the user to say.
+        if few is not None and x.size and not np.array_equal(np.round(x), x):
+            out[name] = few
+    return out
 
 
 def _override(feature: Feature, bounds: tuple[float, float] | None, precision: int | None) -> Feature:
