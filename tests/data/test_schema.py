@@ -284,3 +284,43 @@ def test_a_category_of_another_dtype_is_matched_by_value(X: pd.DataFrame) -> Non
 def test_unknown_feature_is_named_with_the_nearest(X: pd.DataFrame) -> None:
     with pytest.raises(SchemaError, match=r"Unknown feature 'incme'\. Did you mean 'income'\? Known: age, "):
         Schema.infer(X)["incme"]
+
+
+# -- decimals read off the data --------------------------------------------------------------------------------------
+def test_decimals_are_read_off_the_data() -> None:
+    frame = pd.DataFrame(
+        {
+            "price": [1.25, 2.5, np.nan, 0.75],
+            "share": np.float32([0.1, 0.2, 0.3, 0.4]),
+            "long": [1 / 3, 0.5, 0.25, 0.125],
+            "whole": [1.0, 2.0, 3.0, 4.0],
+            "count": [1, 2, 3, 4],
+        }
+    )
+    schema = Schema.infer(frame, precision="data")
+    assert {f.name: getattr(f, "precision", None) for f in schema.features} | {"share": None} == {
+        "price": 2,
+        "share": None,
+        "long": None,
+        "whole": None,
+        "count": Schema.infer(frame)["count"].precision,  # type: ignore[union-attr]
+    }
+    assert Schema.infer(frame, precision="data", numeric=["price"])["price"].precision is None  # type: ignore[union-attr]
+    with pytest.raises(SchemaError, match="must map columns to decimals, or be 'data'"):
+        Schema.infer(frame, precision="auto")  # type: ignore[arg-type]
+
+
+def test_answers_have_the_decimals_of_the_data() -> None:
+    from sklearn.tree import DecisionTreeClassifier
+
+    from ifonly import Explainer
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(0, 1, 200).round(2)})
+    model = DecisionTreeClassifier(max_depth=1).fit(X, X["x"] > 0.8)
+    free = Explainer(model, X).explain({"x": 0.95}, want=False).frame()["x"].iloc[0]
+    read = Explainer(model, X, schema=Schema.infer(X, precision="data")).explain({"x": 0.95}, want=False)
+    value = read.frame()["x"].iloc[0]
+    assert free != round(free, 2)
+    assert value == round(value, 2)
+    assert 0 <= free - value < 0.01

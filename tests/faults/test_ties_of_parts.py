@@ -120,7 +120,9 @@ def test_nothing_follows_where_no_parent_has_changed(seed: int) -> None:
     row = X.iloc[[0]].assign(r=float(edges[2]))
     want = 1 - int(model.predict(row)[0])
     cause = Cause(["w"], model=LinearRegression().fit(X[["w"]], X["r"]))
-    explainer = Explainer(model, X, criteria=[Proximity("l1"), Sparsity(price=0.0), Causality({"r": cause}, count="actions")])
+    explainer = Explainer(
+        model, X, criteria=[Proximity("l1"), Sparsity(price=0.0), Causality({"r": cause}, count="actions")]
+    )
     try:
         answer = explainer.explain(row, want=want)
     except Infeasible:

@@ -12,7 +12,9 @@ from ifonly.data.blocks import block_of
 from ifonly.data.features import Binary, Categorical, Feature, Integer, Numeric, Ordinal, plain
 from ifonly.errors import SchemaError
 
-__all__ = ["infer_feature", "levels_given", "plain_numbers"]
+__all__ = ["decimals_of", "infer_feature", "levels_given", "plain_numbers"]
+
+_MOST_DECIMALS = 6
 
 
 def plain_numbers(frame: pd.DataFrame, special: Collection[str]) -> dict[str, Numeric]:
@@ -86,3 +88,20 @@ def levels_given(column: pd.Series[Any], levels: Sequence[Any]) -> tuple[Any, ..
             f"({', '.join(map(repr, levels))}). Add it, in its place."
         )
     return tuple(levels)
+
+
+def decimals_of(frame: pd.DataFrame, how: str, forced: Collection[str]) -> dict[str, int]:
+    """Return the decimals of the columns of floats that have few; columns whose kind is given are left alone."""
+    if how != "data":
+        raise SchemaError(f"The 'precision' of a schema must map columns to decimals, or be 'data'. Got {how!r}.")
+    out = {}
+    for name in frame.columns:
+        if name in forced or not pd.api.types.is_float_dtype(frame[name].dtype):
+            continue
+        x = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        x = x[np.isfinite(x)]
+        few = next((k for k in range(1, _MOST_DECIMALS + 1) if np.array_equal(np.round(x, k), x)), None)
+        # Whole numbers in a column of floats are no decimals: what they are is for the user to say.
+        if few is not None and x.size and not np.array_equal(np.round(x), x):
+            out[name] = few
+    return out

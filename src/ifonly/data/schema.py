@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from ifonly.data.features import (
     restore_levels,
     restore_numbers,
 )
-from ifonly.data.inference import infer_feature, levels_given, plain_numbers
+from ifonly.data.inference import decimals_of, infer_feature, levels_given, plain_numbers
 from ifonly.data.tables import align, as_frame, as_row
 from ifonly.errors import SchemaError, did_you_mean
 
@@ -120,7 +120,7 @@ class Schema:
         integer: Iterable[str] = (),
         ordinal: Mapping[str, Sequence[Any]] | None = None,
         bounds: Mapping[str, tuple[float, float]] | None = None,
-        precision: Mapping[str, int] | None = None,
+        precision: Mapping[str, int] | Literal["data"] | None = None,
         labels: Mapping[str, str] | None = None,
         numeric: Iterable[str] = (),
         categorical: Iterable[str] = (),
@@ -138,7 +138,8 @@ class Schema:
         bounds
             Column -> (lowest, highest) value; the default is the range seen in `X`.
         precision
-            Column -> number of decimals its values may have.
+            Column -> number of decimals its values may have; ``"data"`` reads them off every column of floats in which all
+            values have at most six. Rows to be explained must then have no more.
         labels
             Column -> what to call it in print.
         """
@@ -148,6 +149,8 @@ class Schema:
                 f"The training data is empty ({len(frame)} rows, {frame.shape[1]} columns): ranges and levels are "
                 "read off it. Pass the data the model was trained on."
             )
+        if isinstance(precision, str):
+            precision = decimals_of(frame, precision, {*integer, *numeric, *categorical, *(ordinal or ())})
         ordinal, bounds, precision, labels = ordinal or {}, bounds or {}, precision or {}, labels or {}
         forced = {
             **dict.fromkeys(integer, "integer"),
