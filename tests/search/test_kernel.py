@@ -32,7 +32,7 @@ from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
 from ifonly.search import kernel
 from ifonly.search.cells import Cells, Splitting
-from ifonly.search.engine import separable
+from ifonly.search.engine import largest_only, separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
 from ifonly.search.reduce import Reducer
@@ -49,14 +49,22 @@ class Outcome:
     u: bytes
 
 
-def searched(statement: Any, patient: bool) -> Outcome:
+def searched(statement: Any, patient: bool, any_point: bool = False) -> Outcome:
     box = statement.box()
     progress = Progress()
     incumbents = Incumbents(Reducer(statement), box, progress)
-    question = separable(statement)
+    question = separable(statement) or largest_only(statement)
     assert question is not None
     ledger = Ledger()
-    search = Splitting(incumbents, question.most, patient=patient, ledger=ledger)
+    kept = None if any_point else ledger
+    search = Splitting(
+        incumbents,
+        question.most,
+        patient=patient,
+        ledger=kept,
+        any_point=any_point,
+        most_parts=1000 if any_point else None,
+    )
     search.tuning = replace(search.tuning, first_look_compiled=search.tuning.first_look)  # give up at the same part
     ended = search.run(box, Deadline.never())
     best = progress.best
@@ -64,13 +72,13 @@ def searched(statement: Any, patient: bool) -> Outcome:
     return Outcome(ended, search.parts, bytes(ledger.data), cost, u)
 
 
-def both(statement: Any, monkeypatch: pytest.MonkeyPatch, patient: bool = False) -> tuple[Outcome, Outcome]:
+def both(statement: Any, monkeypatch: pytest.MonkeyPatch, any_point: bool = False) -> tuple[Outcome, Outcome]:
     monkeypatch.delenv("IFONLY_KERNEL", raising=False)
     assert kernel.compiled()
-    mine = searched(statement, patient)
+    mine = searched(statement, any_point, any_point)
     monkeypatch.setenv("IFONLY_KERNEL", "numpy")
     assert not kernel.compiled()
-    return mine, searched(statement, patient)
+    return mine, searched(statement, any_point, any_point)
 
 
 # -- random worlds ---------------------------------------------------------------------------------------------------
@@ -175,6 +183,30 @@ def test_both_visit_the_same_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -
         long += mine.parts > 50
     assert compared >= 5
     assert long >= 1
+
+
+@needs_kernel
+@pytest.mark.parametrize("trees", [4, 10])  # even: ties, so that intersections are refused as a whole
+def test_both_look_for_any_point_in_the_same_parts(trees: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = set()
+    for seed in range(8):
+        rng = np.random.default_rng([seed, trees])
+        X = world(rng)
+        y = (numbers(X) + rng.normal(0, 1.0, len(X)) > 0).astype(int)
+        levels = [name for name in X if isinstance(X[name].dtype, pd.CategoricalDtype)]
+        encode = make_column_transformer((OneHotEncoder(), levels), remainder="passthrough")
+        model = make_pipeline(encode, RandomForestClassifier(trees, random_state=seed)).fit(X, y)
+        row = X[model.predict(X) == 0].iloc[[0]]
+        explainer = Explainer(model, X, criteria=[Proximity("linf")])
+        statement = explainer._ask(row, 1, [Actionability(max_step=dict.fromkeys(step_of(X), 1))]).statement
+        mine, twin = both(statement, monkeypatch, any_point=True)
+        assert mine == twin, f"seed {seed}: {mine.parts} and {twin.parts} parts"
+        ended.add((mine.ended, mine.parts > 20))
+    assert len(ended) > 1
+
+
+def step_of(X: pd.DataFrame) -> list[str]:
+    return [name for name in ("whole", "real") if name in X]
 
 
 # -- limits ----------------------------------------------------------------------------------------------------------

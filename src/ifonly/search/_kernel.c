@@ -28,6 +28,7 @@
 #define NAME "ifonly.search._kernel.Search"
 
 enum { CLOSED, PAUSED, OFFER, FULL, BROKEN };  /* how a run ended; the order is that of kernel.py */
+enum { REFUSED, TAKEN, DEAD };  /* what became of an offer; dead: refused by its scores, as every point of the meeting is */
 enum { LEAF_EVENT = 0, CUT_EVENT = 2, LEVELS_EVENT = 4 };  /* as in question/trail.py */
 
 typedef struct {
@@ -546,10 +547,40 @@ static int split_anywhere(Search *s) {
     return 2;
 }
 
+static int split_around(Search *s) {
+    /* No point of the meeting is an answer, for all of them have the same scores: what is left around it, as boxes. */
+    size_t before = s->n_nodes;
+    for (int32_t k = 0; k < s->n_numbers; k++) {
+        if (s->there_low[k] > s->low[k]) {
+            if (!push(s, 0.0, s->own, ~(uint64_t)0)) return 0;
+            part_low(s, s->n_nodes - 1)[s->n_numbers + k] = s->there_low[k] - 1;
+        }
+        if (s->there_high[k] < s->high[k]) {
+            if (!push(s, 0.0, s->own, ~(uint64_t)0)) return 0;
+            part_low(s, s->n_nodes - 1)[k] = s->there_high[k] + 1;
+        }
+        s->low[k] = s->there_low[k], s->high[k] = s->there_high[k];
+    }
+    for (int32_t c = 0; c < s->n_categories; c++) {
+        uint64_t others = 0;
+        for (int32_t w = s->word_first[c]; w < s->word_first[c + 1]; w++) others |= s->allowed[w] & ~s->there_allowed[w];
+        if (others) {
+            if (!push(s, 0.0, s->own, ~(uint64_t)0)) return 0;
+            uint64_t *allowed = part_allowed(s, s->n_nodes - 1);
+            for (int32_t w = s->word_first[c]; w < s->word_first[c + 1]; w++) allowed[w] &= ~s->there_allowed[w];
+        }
+        for (int32_t w = s->word_first[c]; w < s->word_first[c + 1]; w++) s->allowed[w] &= s->there_allowed[w];
+    }
+    if (s->n_nodes == before) return 2;
+    for (size_t at = before; at < s->n_nodes; at++) s->nodes[at].share = s->share / (double)(s->n_nodes - before);
+    return 1;
+}
+
 static int split_beside(Search *s, int met) {
     /* The cheapest point of the meeting is known: cheaper points lie in the other child. 2: there are none. */
     int32_t n = s->n_numbers, at = -1;
     double most = 0.0;
+    if (met == DEAD) return split_around(s);
     least(s, s->low, s->high, s->allowed, s->least_numbers, s->least_levels);
     for (int32_t k = 0; k < n; k++)
         if (s->there_numbers[k] - s->least_numbers[k] > most) at = k, most = s->there_numbers[k] - s->least_numbers[k];
@@ -846,7 +877,7 @@ static PyObject *run(PyObject *self, PyObject *args) {
     int met, said;
     long long most_parts, most_work;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OdpLL", &capsule, &budget, &met, &most_parts, &most_work)) return NULL;
+    if (!PyArg_ParseTuple(args, "OdiLL", &capsule, &budget, &met, &most_parts, &most_work)) return NULL;
     Search *s = (Search *)PyCapsule_GetPointer(capsule, NAME);
     if (!s) return NULL;
     if (s->busy) {

@@ -28,14 +28,14 @@ from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
-from ifonly.search.engine import NO_SOLVER, separable
+from ifonly.search.engine import NO_SOLVER, fills_gaps, separable
 from ifonly.search.grids import Grid, Part
 from ifonly.search.incumbents import Incumbents
-from ifonly.search.kernel import Kernel, Said, compiled
+from ifonly.search.kernel import Kernel, Offer, Said, compiled
 from ifonly.search.progress import Progress
 from ifonly.tolerances import ROUNDING as _TIE
 
-__all__ = ["Cells", "Splitting", "fills_gaps"]
+__all__ = ["Cells", "Splitting"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -71,14 +71,6 @@ class Cells:
             return Found(Ended.GAVE_UP)
         progress.solver = NO_SOLVER
         return progress.found()
-
-
-def fills_gaps(statement: Statement, box: Box) -> bool:
-    """Whether a value may take the place of a missing one: it has no distance, so cells have no order of cost."""
-    factual, schema = statement.query.factual, statement.query.schema
-    if not np.isnan(factual).any():
-        return False
-    return not all(box.missing[j] for j in schema.numeric if np.isnan(factual[schema.starts[j]]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +184,7 @@ class Splitting:
             kernel = Kernel(self, self._inhabited(), self.most, keeps_trail=self.ledger is not None)
         except MemoryError:
             return Ended.GAVE_UP
-        look, least, met = self.tuning.first_look_compiled, self.tuning.least_done, False
+        look, least, met = self.tuning.first_look_compiled, self.tuning.least_done, Offer.REFUSED
         before = self.parts
         while True:
             if deadline.passed:
@@ -209,7 +201,7 @@ class Splitting:
                 return Ended.GAVE_UP
             if run.said is Said.OFFER:
                 met = self._offer(kernel.meeting())
-                if met and self.any_point:
+                if self.met and self.any_point:
                     return Ended.LIMIT
             elif self.parts == self.most_parts:
                 return Ended.GAVE_UP
@@ -249,7 +241,8 @@ class Splitting:
         halves = self._between(part, best)
         if halves is None:
             halves = self._beside(part, self._meeting(part, best))
-        return [_Node(half, 0.5 * node.share, part, leaves) for half in halves]
+        share = node.share / max(len(halves), 1)
+        return [_Node(half, share, part, leaves) for half in halves]
 
     def _note(self, ledger: Ledger, children: Sequence[_Node]) -> None:
         """Note a pruned part, or how it was split. The stack pops the last child first, so the notes are in pre-order.
@@ -390,11 +383,13 @@ class Splitting:
         grid = self.grid
         here, there = grid.least(part), grid.least(meeting)
         cost = grid.elsewhere + float(there[0].sum() + there[1].sum())
-        met = cost <= self.progress.budget and self._offer(meeting)
+        met = self._offer(meeting) if cost <= self.progress.budget else Offer.REFUSED
+        if met is Offer.DEAD:
+            return grid.around(part, meeting)
         dearer = np.concatenate([there[0] - here[0], there[1] - here[1]])
         k = int(dearer.argmax()) if dearer.size else -1
         if k < 0 or dearer[k] <= 0.0:
-            return [] if met else self._anywhere(part)
+            return [] if met is Offer.TAKEN else self._anywhere(part)
         if k >= len(grid.numbers):
             span = np.zeros(len(grid.entries), dtype=np.bool_)
             span[grid.span(k - len(grid.numbers))] = True
@@ -402,11 +397,21 @@ class Splitting:
         at = int(min(max(grid.cheapest[k], meeting.low[k]), meeting.high[k]))
         return self._halves(part, k, at - 1 if at > grid.cheapest[k] else at)
 
-    def _offer(self, meeting: Part) -> bool:
-        """Offer the cheapest point of the intersection as incumbent; say whether it was taken."""
-        met = self.incumbents.offer(self.grid.point(meeting, self.incumbents.start))
-        self.met |= met
-        return met
+    def _offer(self, meeting: Part) -> Offer:
+        """Offer the cheapest point of the intersection as incumbent; say what became of it.
+
+        In the intersection every tree is in its best leaf, so all points have the same scores: where these miss the goal, as
+        at a tie that the bound could not tell from a win, none of them is an answer. A proof is divided by single
+        features all the way, so there this is not used.
+        """
+        u = self.grid.point(meeting, self.incumbents.start)
+        if self.incumbents.offer(u):
+            self.met = True
+            return Offer.TAKEN
+        misses = (
+            self.any_point and self.ledger is None and not self.reducer.goal.holds(self.incumbents.query, u[None, :])[0]
+        )
+        return Offer.DEAD if misses else Offer.REFUSED
 
     def _anywhere(self, part: Part) -> list[Part]:
         """Split a part whose cheapest point was refused by the last digits of a sum, or by the number of changes."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from ifonly.program.box import Box
 from ifonly.question.abilities import Counts
 from ifonly.question.criterion import HasConsequences
@@ -13,7 +15,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.search.progress import Progress
 
-__all__ = ["NO_SOLVER", "Engine", "Separable", "largest_only", "separable"]
+__all__ = ["NO_SOLVER", "Engine", "Separable", "fills_gaps", "largest_only", "separable"]
 
 NO_SOLVER = "no solver needed"
 
@@ -92,3 +94,11 @@ def _on_single_features(statement: Statement) -> Separable | None:
         elif not isinstance(demand, BoxDemand):
             return None
     return None if goal is None else Separable(goal, most)
+
+
+def fills_gaps(statement: Statement, box: Box) -> bool:
+    """Whether a value may take the place of a missing one: it has no distance, so cells have no order of cost."""
+    factual, schema = statement.query.factual, statement.query.schema
+    if not np.isnan(factual).any():
+        return False
+    return not all(box.missing[j] for j in schema.numeric if np.isnan(factual[schema.starts[j]]))

@@ -164,6 +164,23 @@ class Grid:
         allowed = part.allowed & (away[1][self.owner] | self.home) if self.entries.size else part.allowed
         return Part(low, high, allowed)
 
+    def around(self, part: Part, hole: Part) -> list[Part]:
+        """Return what is left of a part around another one inside it, as boxes that do not overlap."""
+        boxes = []
+        for k in range(len(self.numbers)):
+            first, last = int(hole.low[k]), int(hole.high[k])
+            if first > part.low[k]:
+                boxes.append(part.numbers(k, int(part.low[k]), first - 1))
+            if last < part.high[k]:
+                boxes.append(part.numbers(k, last + 1, int(part.high[k])))
+            part = part.numbers(k, first, last)
+        for c in range(len(self.categories)):
+            here = self.owner == c
+            if (part.allowed & here & ~hole.allowed).any():
+                boxes.append(part.levels(~(here & hole.allowed)))
+            part = part.levels(~here | hole.allowed)
+        return boxes
+
     # -- points -------------------------------------------------------------------------------------------------
     def point(self, part: Part, start: FloatArray) -> FloatArray:
         """Return the cheapest point of a part, other features as in `start`."""

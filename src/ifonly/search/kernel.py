@@ -19,7 +19,7 @@ from ifonly.runtime.tuning import CellSearch
 from ifonly.search.grids import Grid, Part
 from ifonly.tolerances import DUST
 
-__all__ = ["Kernel", "Run", "Said", "compiled", "kernel_in_use"]
+__all__ = ["Kernel", "Offer", "Run", "Said", "compiled", "kernel_in_use"]
 
 try:
     from ifonly.search import _kernel
@@ -49,6 +49,14 @@ class Said(IntEnum):
     OFFER = 2  # the best leaves meet: their point is to be offered, and the next run told whether it was taken
     FULL = 3  # the memory that it may use is not enough
     BROKEN = 4  # a tree without an open leaf, which there cannot be
+
+
+class Offer(IntEnum):
+    """Fate of a point that was offered as incumbent."""
+
+    REFUSED = 0
+    TAKEN = 1
+    DEAD = 2  # refused by its scores, and so is every other point in which the same leaves meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +133,8 @@ class Kernel:
         count = int(grid.changed_elsewhere)
         self._search = _built.opened(listed, grid.elsewhere, DUST, count, int(most), keeps_trail, tuning.kernel_bytes)
 
-    def run(self, budget: float, met: bool, most_parts: int) -> Run:
-        """Go on for so many parts, or for some milliseconds; `met`: whether the last point that was offered was taken."""
+    def run(self, budget: float, met: Offer, most_parts: int) -> Run:
+        """Go on for so many parts, or for some milliseconds; `met`: what became of the last point that was offered."""
         assert _built is not None
         said, parts, done, trail = _built.run(self._search, budget, met, most_parts, self._work)
         return Run(Said(said), parts, done, trail)

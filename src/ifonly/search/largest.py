@@ -18,8 +18,8 @@ from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
-from ifonly.search.cells import Splitting, fills_gaps
-from ifonly.search.engine import NO_SOLVER, largest_only
+from ifonly.search.cells import Splitting
+from ifonly.search.engine import NO_SOLVER, fills_gaps, largest_only
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.kernel import compiled
 from ifonly.search.progress import Progress
