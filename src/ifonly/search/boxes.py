@@ -37,6 +37,15 @@ _LARGE = 800  # open leaves that make a better incumbent worth its time
 _SHALLOW = 0.5  # share of the budget at which a network is tried first: its units are decided more often there
 
 
+_STEP = 1.5  # factor from one budget of a network to the next; infinite: half of the budget, then all of it
+
+
+_FEW_UNITS = 30  # undecided units with which a program is easy
+
+
+_LEAST_SHARE = 0.02  # of the budget, at which it is tried however many units are undecided
+
+
 _DEEP = 0.2  # share of what is open between bound and answer at which a hull is tried first
 
 
@@ -170,14 +179,39 @@ class _Search:
     # -- solving ------------------------------------------------------------------------------------------------
     def _solve(self, box: Box, bound: float) -> None:
         if np.isfinite(self.budget) and has_units(self.statement.form):
-            lower = self.budget * _SHALLOW
-            if self._solve_within(self.reducer.within(box, lower), lower, bound) is _Node.SOLVED:
-                return
-            if self.progress.interrupted:
-                self.progress.leave(bound)
-                return
+            self._climb(box, bound)
+            return
         if self._solve_within(box, self.budget, bound) is _Node.IMPROVED:
             self.stack.append((box, bound))
+
+    def _climb(self, box: Box, bound: float) -> None:
+        """Solve a network for small budgets first: fewer of its units are undecided there, and none is dearer than needed.
+
+        A budget without an answer is a bound, and is followed by one that is larger by a small factor.
+        """
+        budget = self._first_budget(box, bound)
+        while not self.progress.interrupted and budget < self.budget:
+            said = self._solve_within(self.reducer.within(box, budget), budget, bound)
+            if said is _Node.EMPTY:
+                bound, budget = max(bound, budget), _STEP * budget
+            elif said is _Node.SOLVED or (said is _Node.OPEN and self.deadline.passed):
+                return
+            elif said is _Node.OPEN:
+                break
+        if self.progress.interrupted:
+            self.progress.leave(bound)
+        elif self._solve_within(self.reducer.within(box, self.budget), self.budget, bound) is _Node.IMPROVED:
+            self.stack.append((box, bound))
+
+    def _first_budget(self, box: Box, bound: float) -> float:
+        """Return the largest of some budgets at which few units are undecided: half of the whole where it is easy."""
+        budget = _SHALLOW * self.budget
+        while np.isfinite(_STEP) and budget > max(bound, _LEAST_SHARE * self.budget):
+            part = self.reducer.within(box, budget)
+            if part.empty() is not None or self._build(part, budget).arrays().integer.sum() <= _FEW_UNITS:
+                break
+            budget /= _STEP
+        return budget
 
     def _deepen(self, box: Box, least: float) -> None:
         """Look for cheap answers first: an answer within a small budget is the best; none proves a higher bound."""
