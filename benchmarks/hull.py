@@ -96,7 +96,7 @@ def measure(name: str, sizes: Sequence[int], factuals: int, time_limit: float) -
     forest = RandomForestClassifier(100, max_depth=5, random_state=0)
     encode = make_column_transformer((OneHotEncoder(), words), remainder="passthrough")
     model = (make_pipeline(encode, forest) if words else forest).fit(X, y)
-    explainer = Explainer(model, X, y, criteria=[Proximity("l1")], solver="highs")
+    explainer = Explainer(model, X, y, criteria=[Proximity("l1")], solver="highs only")
     refused = np.flatnonzero(model.predict(X) != data.wanted)
     asked = np.random.default_rng(0).permutation(refused)[:factuals]
     good = X[(y == data.wanted) & X.notna().all(axis=1)]

@@ -60,7 +60,7 @@ def study() -> Study:
     return Study(X, X_test, y, y_test, model, credit.frame.iloc[[FACTUAL]])
 
 
-@pytest.fixture(scope="module", params=["auto", "highs"])
+@pytest.fixture(scope="module", params=["auto", "highs only"])
 def raw(study: Study, request: pytest.FixtureRequest) -> Explainer:
     """The Pipeline, in raw units; squares by whatever solver is here, and by the tangents of the one that always is."""
     schema = Schema.infer(study.train, numeric=REAL, bounds=dict.fromkeys(NUMERIC, NO_BOUND))

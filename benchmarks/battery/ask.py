@@ -25,7 +25,7 @@ KINDS = ("plain", "diversity", "robust", "manifold", "causality", "units", "limi
 _SHARES = (0.43, 0.14, 0.13, 0.09, 0.07, 0.07, 0.04, 0.03)
 _NORMS = ("l1", "l2", "linf", "mahalanobis")
 _SCALES = ("range", "mad", "std", "none", "own")
-_SOLVERS = ("auto", "auto", "auto", "highs", "highs", "scip", "gurobi")
+_SOLVERS = ("auto", "auto", "highs", "highs only", "highs only", "scip only", "gurobi only")
 
 
 class Unfit(Exception):

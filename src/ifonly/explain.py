@@ -92,7 +92,8 @@ class Explainer:
         The house policy: criteria that hold for every call. The default is
         ``(Proximity("l1", scale="auto"), Sparsity(price=0.1))``.
     solver
-        ``"auto"``, ``"highs"``, ``"scip"`` or ``"gurobi"``.
+        ``"auto"``, ``"highs"``, ``"scip"`` or ``"gurobi"``: who solves the programs of questions that need one. With
+        ``"highs only"`` (or another name), also the questions that need none, for comparisons.
     random_state
         Seed of everything that draws.
     surrogate

@@ -239,7 +239,7 @@ def test_a_model_without_column_names(explain: Callable[..., Result], folder: Pa
 
 
 def test_solver_and_time_limit(explain: Callable[..., Result]) -> None:
-    assert "(HiGHS)" in explain("--solver", "highs", "--time-limit", 20).stdout
+    assert "(HiGHS)" in explain("--solver", "highs only", "--time-limit", 20).stdout
     assert "Unknown solver 'hihgs'. Did you mean 'highs'?" in explain("--solver", "hihgs").stderr
     assert explain("--time-limit", 0).exit_code == MISUSE
 

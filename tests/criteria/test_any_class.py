@@ -70,7 +70,7 @@ def cheapest(model: Any, grid: pd.DataFrame, row: pd.DataFrame, labels: set[str]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("solver", ["auto", "highs"])
+@pytest.mark.parametrize("solver", ["auto", "highs only"])
 def test_the_cheapest_of_all_rows_with_one_of_the_classes(family: str, solver: str) -> None:
     model, X, grid = world(family)
     explainer = Explainer(model, X, solver=solver, criteria=[Proximity(), Sparsity(price=0.1)])

@@ -34,7 +34,7 @@ from ifonly.solvers.registry import find_solver
 from ifonly.solvers.tangents import solve
 from worlds import fit, world_of
 
-HIGHS = find_solver("highs")
+HIGHS = find_solver("highs only")
 
 
 # -- the oracle ------------------------------------------------------------------------------------------------------

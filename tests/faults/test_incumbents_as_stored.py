@@ -20,7 +20,7 @@ def explainer() -> Explainer:
         ("forest", RandomForestClassifier(n_estimators=4, max_depth=2, random_state=0)),
         ("logistic", LogisticRegression(C=1e4)),
     ]
-    return Explainer(StackingClassifier(members, cv=3).fit(X, y), X, solver="highs")
+    return Explainer(StackingClassifier(members, cv=3).fit(X, y), X, solver="highs only")
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7])

@@ -28,7 +28,7 @@ def test_a_point_that_breaks_a_row_by_a_tolerance_is_not_the_incumbent(monkeypat
     monkeypatch.setattr(boxes, "solve_problem", with_a_rough_point)
     row = Actionability(rows=[LinearRow({"r": 1.0, "s": 1.0}, at_least=1.4)])
     with pytest.warns(match="The factual itself breaks the demand"):
-        answer = Explainer(model, X, solver="highs").explain(
+        answer = Explainer(model, X, solver="highs only").explain(
             {"r": 0.2, "s": 0.3}, want=1, criteria=[row, Proximity("linf")]
         )
     found = answer.frame().iloc[0]

@@ -76,7 +76,7 @@ def test_networks_and_balls_are_those_of_enumeration(seed: int) -> None:
     for step in (-2, -1, 0, 1, 2):  # a may be off by 0.3 * 7 = 2.1, so by two whole steps
         safe &= cube[np.clip(np.arange(8) + step, 0, 7)]
     safe = safe.reshape(-1)
-    explainer = Explainer(model, X, solver="highs")
+    explainer = Explainer(model, X, solver="highs only")
     for i in rng.integers(0, len(GRID), 4):
         row = GRID.iloc[i]
         if p[i] >= 0.5 - 1e-6:

@@ -261,7 +261,7 @@ KINDS: dict[str, Kind] = {
     "a line": Kind("logistic"),
     "a line, few changes": Kind("logistic", lambda: [Sparsity(at_most=2)]),
     "a line in l2": Kind("logistic", norm="l2"),
-    "a line in l2 by tangents": Kind("logistic", norm="l2", solver="highs"),
+    "a line in l2 by tangents": Kind("logistic", norm="l2", solver="highs only"),
     "a line in linf": Kind("logistic", norm="linf"),
     "a line in the Mahalanobis distance": Kind("logistic", norm="mahalanobis"),
     "a line, three answers": Kind("logistic", n=3),
@@ -273,10 +273,10 @@ KINDS: dict[str, Kind] = {
     "a tree": Kind("tree"),
     "a tree in a hull": Kind("tree", lambda: [Manifold(epsilon=0.05)]),
     "a forest": Kind("forest"),
-    "a forest by HiGHS": Kind("forest", solver="highs"),
+    "a forest by HiGHS": Kind("forest", solver="highs only"),
     "a forest in l2": Kind("forest", norm="l2"),
     "a forest in linf": Kind("forest", norm="linf"),
-    "a forest in the Mahalanobis distance": Kind("forest", norm="mahalanobis", solver="highs"),
+    "a forest in the Mahalanobis distance": Kind("forest", norm="mahalanobis", solver="highs only"),
     "a probability of a forest": Kind("forest", lambda: [Sparsity(at_most=3)], want=Target("yes", probability=0.8)),
     "a forest in a hull": Kind("forest", lambda: [Manifold()]),
     "a forest in an l2 hull": Kind("forest", lambda: [Manifold(epsilon=0.1, norm="l2")]),
@@ -305,11 +305,11 @@ KINDS: dict[str, Kind] = {
     "a big robust forest": Kind("big forest", lambda: [Robustness(radius=0.02)]),
     "a big forest, impossible": Kind("big forest", impossible),
     "boosting": Kind("boosting"),
-    "boosting in l2 by tangents": Kind("boosting", norm="l2", solver="highs"),
+    "boosting in l2 by tangents": Kind("boosting", norm="l2", solver="highs only"),
     "robust boosting": Kind("boosting", lambda: [Robustness(radius=0.05)]),
     "bins": Kind("bins"),
     "a network": Kind("network"),
-    "a network in l2": Kind("network", norm="l2", solver="highs"),
+    "a network in l2": Kind("network", norm="l2", solver="highs only"),
     "a network in linf": Kind("network", norm="linf"),
     "a robust network": Kind("network", lambda: [Robustness(radius=0.05)]),
     "a wide network": Kind("wide network"),
@@ -398,7 +398,7 @@ def check(kind: Kind, found: Explanation | Infeasible | OutOfTime) -> None:
 class Failing:
     """HiGHS that ends every program without an answer and without a proof."""
 
-    name: str = "failing"
+    name: str = "failing only"
     label: str = "Failing"
     capabilities: frozenset[Capability] = HIGHS.capabilities
 
@@ -416,7 +416,7 @@ class Failing:
 def question(kind: Kind, criteria: list[Any], solver: Any = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FactualViolatesDemand)
-        asked = explainer(kind.model, kind.norm, "highs")._ask(factual(kind.model), kind.want, criteria)
+        asked = explainer(kind.model, kind.norm, "highs only")._ask(factual(kind.model), kind.want, criteria)
     return asked if solver is None else replace(asked, backend=solver)
 
 

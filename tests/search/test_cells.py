@@ -118,7 +118,7 @@ CRITERIA: dict[str, list[Criterion]] = {
 def explainers(name: str) -> tuple[Explainer, Explainer]:
     """An explainer that may do without a solver, and one that may not."""
     model, _ = MODELS[name]
-    return Explainer(model, X), Explainer(model, X, solver="highs")
+    return Explainer(model, X), Explainer(model, X, solver="highs only")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_factual_with_holes_and_one_outside_of_what_is_demanded():
     holes = X[["age", "income", "debts"]].astype(float)
     holes = holes.mask(np.random.default_rng(0).uniform(size=holes.shape) < 0.1)
     model = HistGradientBoostingClassifier(max_iter=15, random_state=0).fit(holes, Y)
-    mine, solved = Explainer(model, holes), Explainer(model, holes, solver="highs")
+    mine, solved = Explainer(model, holes), Explainer(model, holes, solver="highs only")
     rows = holes[(model.predict(holes) == "bad") & holes.isna().any(axis=1)]
     for i in range(4):
         costs = [e.explain(rows.iloc[[i]], want="good")[0].certificate.objective for e in (mine, solved)]

@@ -147,9 +147,12 @@ def test_ctrl_c_in_an_engine_keeps_the_incumbent_and_no_bound() -> None:
     assert found.bound == -np.inf
 
 
-def test_a_solver_by_name_solves_every_question() -> None:
-    assert engines_for(find_solver("auto")) == ENGINES
-    assert engines_for(find_solver("highs")) == WITH_SOLVER
+def test_a_solver_by_name_gets_what_no_search_of_our_own_closes() -> None:
+    assert engines_for(find_solver("auto")) == engines_for(find_solver("highs")) == ENGINES
+
+
+def test_a_solver_alone_solves_every_question() -> None:
+    assert engines_for(find_solver("highs only")) == WITH_SOLVER
     assert [engine.name for engine in WITH_SOLVER] == ["boxes"]
 
 

@@ -16,7 +16,8 @@ from ifonly.search.knapsack import Answer, Jump, Slide, cheapest_moves
 AMOUNTS = st.floats(0.01, 4.0).map(lambda x: round(x, 3))
 COSTS = st.sampled_from([0.0, 0.1, 0.25, 1.0]) | AMOUNTS
 JUMPS = st.lists(st.builds(Jump, AMOUNTS, COSTS), min_size=1, max_size=4).map(tuple)
-SLIDES = st.builds(Slide, AMOUNTS, COSTS, COSTS, st.integers(1, 6).map(lambda n: n * 0.5), st.just(0.5))
+REACHES = st.integers(1, 6).map(lambda n: n * 0.5)
+SLIDES = st.builds(Slide, AMOUNTS, COSTS, COSTS, REACHES, st.just(0.5), COSTS)
 
 
 def options(feature: tuple[Jump, ...] | Slide) -> list[tuple[float, float, int]]:
@@ -24,7 +25,10 @@ def options(feature: tuple[Jump, ...] | Slide) -> list[tuple[float, float, int]]
     if isinstance(feature, Slide):
         assert feature.step is not None
         steps = [feature.step * k for k in range(1, round(feature.reach / feature.step) + 1)]
-        return [(0.0, 0.0, 0), *((feature.rate * d, feature.price + feature.fee * d, 1) for d in steps)]
+        return [
+            (0.0, 0.0, 0),
+            *((feature.rate * d, feature.price + feature.fee * d + feature.square * d**2, 1) for d in steps),
+        ]
     return [(0.0, 0.0, 0), *((jump.gain, jump.cost, 1) for jump in feature)]
 
 
@@ -37,7 +41,7 @@ def enumerated(features: list[tuple[Jump, ...] | Slide], need: float, most: int)
     return best
 
 
-@given(st.lists(JUMPS | SLIDES, min_size=1, max_size=4), st.floats(0.05, 1.05), st.sampled_from([1, 2, None]))
+@given(st.lists(JUMPS | SLIDES, min_size=1, max_size=4), st.floats(0.001, 1.05), st.sampled_from([1, 2, None]))
 def test_optimum_equals_enumeration(features: list[tuple[Jump, ...] | Slide], share: float, most: int | None) -> None:
     need = share * sum(max(gain for gain, _, _ in options(feature)) for feature in features)
     expected = enumerated(features, need, len(features) if most is None else most)
@@ -54,6 +58,70 @@ def test_optimum_equals_enumeration(features: list[tuple[Jump, ...] | Slide], sh
         feature = features[j]
         gained += feature.rate * move if isinstance(feature, Slide) else feature[int(move)].gain
     assert gained >= need - 1e-9
+
+
+@given(
+    st.lists(JUMPS | SLIDES, min_size=1, max_size=4),
+    st.floats(0.001, 1.0),
+    st.sampled_from([1, 2, None]),
+)
+def test_optimum_equals_enumeration_where_the_root_fixes_features(
+    features: list[tuple[Jump, ...] | Slide], share: float, most: int | None
+) -> None:
+    need = share * sum(max(gain for gain, _, _ in options(feature)) for feature in features)
+    expected = enumerated(features, need, len(features) if most is None else most)
+    hopeless = [Slide(0.01, 5.0, 5.0, 1.0, 0.5, 1.0)] * 70  # these make the table wide, and are never worth it
+    if expected < 5.0:
+        found = cheapest_moves([*hopeless, *features], need, most)
+        assert found.ended is Ended.CLOSED
+        assert found.cost == pytest.approx(expected, abs=2e-6)
+        assert found.bound <= expected + 1e-12
+
+
+def subset_optimum(slides: list[Slide], need: float, most: int) -> float:
+    """Continuous slides with squares, set by set: bisect the multiplier at which those that move gain what is needed."""
+    best = inf
+    for k in range(most + 1):
+        for chosen in itertools.combinations(slides, k):
+            if sum(s.rate * s.reach for s in chosen) < need:
+                continue
+            low, high = 0.0, 1e6
+            for _ in range(200):
+                middle = 0.5 * (low + high)
+                ways = [min(max((middle * s.rate - s.fee) / (2 * s.square), 0.0), s.reach) for s in chosen]
+                low, high = (
+                    (low, middle)
+                    if sum(s.rate * d for s, d in zip(chosen, ways, strict=True)) >= need
+                    else (middle, high)
+                )
+            ways = [min(max((high * s.rate - s.fee) / (2 * s.square), 0.0), s.reach) for s in chosen]
+            best = min(best, sum(s.price + s.fee * d + s.square * d**2 for s, d in zip(chosen, ways, strict=True)))
+    return best
+
+
+SQUARES = st.builds(Slide, AMOUNTS, COSTS, COSTS, AMOUNTS, st.none(), st.floats(0.05, 4.0))
+
+
+@given(st.lists(SQUARES, min_size=1, max_size=5), st.floats(0.001, 0.95), st.sampled_from([2, None]))
+def test_continuous_squares_equal_the_best_of_all_sets(slides: list[Slide], share: float, most: int | None) -> None:
+    need = share * sum(s.rate * s.reach for s in slides)
+    expected = subset_optimum(slides, need, len(slides) if most is None else min(most, len(slides)))
+    found = cheapest_moves(slides, need, most)
+    if expected == inf:
+        assert found.moves is None
+        return
+    assert found.ended is Ended.CLOSED
+    assert found.cost == pytest.approx(expected, rel=2e-6, abs=1e-9)
+    assert found.bound <= expected * (1 + 1e-9) + 1e-12
+    assert found.moves is not None
+    assert sum(slides[j].rate * d for j, d in found.moves.items()) >= need - 1e-9
+
+
+def test_squares_share_the_way_by_their_multiplier() -> None:
+    """min x^2 + 2 y^2 with x + y = 3: the derivatives 2x and 4y are equal at x = 2, y = 1."""
+    found = cheapest_moves([Slide(1.0, 0.0, 0.0, 9.0, None, 1.0), Slide(1.0, 0.0, 0.0, 9.0, None, 2.0)], 3.0)
+    assert found.moves == {0: pytest.approx(2.0), 1: pytest.approx(1.0)}
+    assert found.cost == pytest.approx(6.0)
 
 
 def test_a_continuous_slide_goes_exactly_as_far_as_needed() -> None:

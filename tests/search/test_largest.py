@@ -81,7 +81,7 @@ MODELS = {
 def test_the_solver_finds_nothing_cheaper(name: str) -> None:
     model = MODELS[name]
     house = [Proximity("linf", scale="std"), Actionability(frozen=["job"], max_step={"debts": 2})]
-    mine, solved = Explainer(model, X, criteria=house), Explainer(model, X, criteria=house, solver="highs")
+    mine, solved = Explainer(model, X, criteria=house), Explainer(model, X, criteria=house, solver="highs only")
     rows = X[model.predict(X) == "bad"].iloc[:4]
     for i in range(len(rows)):
         try:

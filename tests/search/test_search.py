@@ -29,11 +29,13 @@ from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
 from ifonly.search.reduce import Reducer
 from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status
-from ifonly.solvers.highs import BACKEND as HIGHS
+from ifonly.solvers.registry import find_solver
 from ifonly.solvers.tangents import solve
 
 L1 = (Proximity("l1", scale="range"),)
 GAP = 2e-6
+
+HIGHS = find_solver("highs only")
 
 
 # -- a world in which the box hardly shrinks -------------------------------------------------------------------------
@@ -72,7 +74,8 @@ def confident(trees: int = 20) -> list[int]:
 
 def statement(row: int, criteria: tuple[Any, ...] = L1, trees: int = 20, tuning: Tuning | None = None) -> Statement:
     X, _ = table()
-    explainer = Explainer(forest(trees), X, criteria=list(criteria), solver="highs", tuning=tuning or Tuning())
+    tuning = tuning or Tuning()
+    explainer = Explainer(forest(trees), X, criteria=list(criteria), solver="highs only", tuning=tuning)
     asked = explainer.problem(X.iloc[[row]], want="yes").statement
     return replace(asked, margin=1e-5)  # a tie of the trees is not a yes, and a solver can tell it from one
 
@@ -261,7 +264,7 @@ class Tiring:
     """HiGHS that runs out of time after so many programs."""
 
     left: int
-    name: str = "tiring"
+    name: str = "tiring only"
     label: str = "Tiring"
     capabilities: frozenset[Capability] = HIGHS.capabilities
     solved: list[int] = field(default_factory=list)

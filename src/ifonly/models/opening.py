@@ -88,7 +88,7 @@ def open_part(
     parts = [schema.index(name) for name in names]
     # The same schema when it is the whole: a row that is put to the model need not be decoded again to be returned.
     own = schema if parts == list(range(len(schema))) else Schema(tuple(schema.features[j] for j in parts))
-    entries = np.concatenate([np.arange(schema.width)[schema.slice(j)] for j in parts])
+    entries = np.concatenate([np.arange(schema.slice(j).start, schema.slice(j).stop) for j in parts])
     prepare = Rows(own, entries, named=_takes_names(estimator), most=tuning.reading.remembered)
     source = Source.raw(schema, prepare, base, tuning.reading)
     source = replace(source, columns=tuple(source.columns[j] for j in parts), where=where)

@@ -36,17 +36,15 @@ class Box:
     @classmethod
     def of(cls, schema: Schema, factual: FloatArray) -> Box:
         """Return the schema's own box, widened where needed so that it includes the factual."""
-        n = len(schema)
+        n, numeric = len(schema), schema.numeric
         lower, upper = np.zeros(n), np.zeros(n)
-        missing = np.zeros(n, dtype=np.bool_)
-        for j, feature in enumerate(schema.features):
-            part = factual[schema.slice(j)]
-            if isinstance(feature, Numeric):
-                missing[j] = bool(np.isnan(part[0]))
-                value = feature.lower if missing[j] else float(part[0])
-                lower[j], upper[j] = min(feature.lower, value), max(feature.upper, value)
-            else:
-                missing[j] = not part.any()
+        missing = ~np.logical_or.reduceat(factual != 0.0, schema.starts)  # no level at all
+        starts = np.asarray(schema.starts)[numeric]
+        own = [schema.features[j] for j in numeric]
+        low, high = np.array([(f.lower, f.upper) for f in own if isinstance(f, Numeric)]).reshape(-1, 2).T
+        missing[numeric] = np.isnan(factual[starts])
+        value = np.where(missing[numeric], low, factual[starts])
+        lower[numeric], upper[numeric] = np.minimum(low, value), np.maximum(high, value)
         return cls(schema, lower, upper, np.ones(schema.width, dtype=np.bool_), missing)
 
     def copy(self) -> Box:

@@ -133,11 +133,6 @@ def _parts_of(statement: Statement, goal: Goal, bound: float) -> Parts:
     gaps = goal.gaps([Affine.of(k) for k in range(form.n_outputs)], statement.margin, statement.tie)
     if isinstance(form, Ensemble):
         return TreeParts(statement, goal, box, most, bound, form, gaps)
-    if (
-        isinstance(form, LinearScores)
-        and len(gaps) == 1
-        and not goal.is_curved()
-        and not statement.costs().square.any()
-    ):
+    if isinstance(form, LinearScores) and len(gaps) == 1 and not goal.is_curved():
         return LinearParts(statement, box, most, bound, form, gaps[0])
     raise NotReplayable("its scores are neither sums of trees nor one linear row")

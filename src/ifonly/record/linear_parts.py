@@ -162,7 +162,10 @@ class LinearParts:
         return _Best(stay, move)
 
     def _number(self, j: int, state: _Interval, multiplier: Fraction, charged: bool) -> _Best:
-        """Return the least charges; that of a move is piecewise linear: its ends, the neighbours of the factual's value."""
+        """Return the least charges; that of a move is convex on both sides of the factual's value.
+
+        So it is least at an end, beside the factual's value, or where its derivative is 0: on a grid, beside that.
+        """
         hat = float(self.factual[self.schema.starts[j]])
         stay = Fraction(0) if state.stays and state.low <= hat <= state.high else None
         if not state.moves:
@@ -170,10 +173,28 @@ class LinearParts:
         points = {v for v in (state.low, state.high) if v != hat}
         points |= {v for v in self.beside[j] if state.low <= v <= state.high}
         linear, price = Fraction(float(self.costs.linear[j])), Fraction(float(self.costs.price[j]))
-        slope, move = self.slope[self.schema.starts[j]], None
-        for v in points:
-            way = Fraction(v) - Fraction(hat)
-            value = (price + linear * abs(way) if charged else 0) - multiplier * slope * way
+        slope, square = self.slope[self.schema.starts[j]], Fraction(float(self.costs.square[j]))
+        ways = [Fraction(v) - Fraction(hat) for v in points]
+        if charged and square > 0:
+            ways += self._turning(j, state, (multiplier * abs(slope) - linear) / (2 * square), up=slope > 0)
+        move = None
+        for way in ways:
+            cost = price + linear * abs(way) + square * way * way if charged else 0
+            value = cost - multiplier * slope * way
             if move is None or value < move:
                 move = value
         return _Best(stay, move)
+
+    def _turning(self, j: int, state: _Interval, way: Fraction, *, up: bool) -> list[Fraction]:
+        """Return the move of derivative 0, or on a grid those beside it, as far as they are in the interval."""
+        if way <= 0:
+            return []
+        feature, hat = self.schema.features[j], Fraction(float(self.factual[self.schema.starts[j]]))
+        assert isinstance(feature, Numeric)
+        at = hat + way if up else hat - way
+        if not state.low < at < state.high:
+            return []
+        if feature.step is None:
+            return [at - hat]
+        cells = Cells.of(feature, state.low, state.high, np.array([float(at)]))
+        return [Fraction(float(v)) - hat for v in (*cells.high[:-1], *cells.low[1:]) if Fraction(float(v)) != hat]

@@ -30,6 +30,7 @@ __all__ = [
     "Hulls",
     "IncumbentSearch",
     "KnapsackSearch",
+    "LargestChangeSearch",
     "ProgramSize",
     "Reading",
     "SafeRanges",
@@ -61,7 +62,14 @@ class KnapsackSearch(_Numbers):
     """Branch and bound of the knapsack: `ifonly.search.knapsack`."""
 
     most_nodes: int = 4000  # nodes after which it gives up; guess
+    most_entries: int = 500_000  # entries of all nodes together; guess: some 5 s
     most_lines: int = 60  # cuts of two lines for one bound; guess
+    many: int = 64  # features from which on those that stay are fixed at the root; guess
+    around: int = 4  # features more and fewer than those that move at the root's bound, tried as incumbents; guess
+    most_cuts: int = 8  # rounds in which slides of an incumbent are shortened together; guess
+    # Of the multiplier of a parent: where the top of a child is looked for, below it; guess.
+    nearer: tuple[float, ...] = (0.97, 0.7, 0.0)
+    farther: tuple[float, ...] = (1.03, 1.4)  # the same above it; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +96,9 @@ class BoxSearch(_Numbers):
     large: int = 800  # open leaves that make a better incumbent worth its time; guess
     dear: float = 0.34  # share of the budget that makes a feature worth a split; guess, "Splitting on dear features"
     shallow: float = 0.5  # share of the budget at which a network is tried first; measured, "Networks"
+    step: float = 1.5  # factor from one budget of a network to the next; measured, "Networks"
+    few_units: int = 30  # undecided units with which a program is easy; guess
+    least_share: float = 0.02  # of the budget, at which it is tried however many units are undecided; guess
     deep: float = 0.2  # share of the open gap at which a hull is tried first; measured, "Hulls of many rows"
     deeper: float = 1.5  # by which that share grows when nothing is found; measured, the same
     shift: float = 0.3  # up and down of what is rounded at one half; guess

@@ -149,14 +149,39 @@ class _Search:
     # -- solving ------------------------------------------------------------------------------------------------
     def _solve(self, box: Box, bound: float) -> None:
         if np.isfinite(self.budget) and has_units(self.statement.form):
-            lower = self.budget * self.tuning.shallow
-            if self._solve_within(self.reducer.within(box, lower), lower, bound) is _Node.SOLVED:
-                return
-            if self.progress.interrupted:
-                self.progress.leave(bound)
-                return
+            self._climb(box, bound)
+            return
         if self._solve_within(box, self.budget, bound) is _Node.IMPROVED:
             self.stack.append((box, bound))
+
+    def _climb(self, box: Box, bound: float) -> None:
+        """Solve a network for small budgets first: fewer of its units are undecided there, and none is dearer than needed.
+
+        A budget without an answer is a bound, and is followed by one that is larger by a small factor.
+        """
+        budget = self._first_budget(box, bound)
+        while not self.progress.interrupted and budget < self.budget:
+            said = self._solve_within(self.reducer.within(box, budget), budget, bound)
+            if said is _Node.EMPTY:
+                bound, budget = max(bound, budget), self.tuning.step * budget
+            elif said is _Node.SOLVED or (said is _Node.OPEN and self.deadline.passed):
+                return
+            elif said is _Node.OPEN:
+                break
+        if self.progress.interrupted:
+            self.progress.leave(bound)
+        elif self._solve_within(self.reducer.within(box, self.budget), self.budget, bound) is _Node.IMPROVED:
+            self.stack.append((box, bound))
+
+    def _first_budget(self, box: Box, bound: float) -> float:
+        """Return the largest of some budgets at which few units are undecided: half of the whole where it is easy."""
+        budget = self.tuning.shallow * self.budget
+        while np.isfinite(self.tuning.step) and budget > max(bound, self.tuning.least_share * self.budget):
+            part = self.reducer.within(box, budget)
+            if part.empty() is not None or self._build(part, budget).arrays().integer.sum() <= self.tuning.few_units:
+                break
+            budget /= self.tuning.step
+        return budget
 
     def _deepen(self, box: Box, least: float) -> None:
         """Look for cheap answers first: an answer within a small budget is the best; none proves a higher bound."""

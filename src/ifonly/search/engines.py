@@ -27,19 +27,20 @@ from ifonly.search.linear import Knapsack
 from ifonly.search.progress import Progress
 from ifonly.search.single_tree import SingleTree
 from ifonly.solvers.backend import Backend, Limits
+from ifonly.solvers.registry import ONLY
 from ifonly.tolerances import ROUNDING
 
 __all__ = ["ENGINES", "WITH_SOLVER", "engines_for", "find"]
 
 ENGINES: tuple[Engine, ...] = (Knapsack(), SingleTree(), Cells(), LargestChange(), Boxes())
-WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # a solver that was asked for by name solves every question
+WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # of a solver that is to solve every question: "highs only"
 
 NEVER = Deadline.never()
 
 
 def engines_for(backend: Backend) -> tuple[Engine, ...]:
-    """Return the engines of a ``solver=``: all of them for the automatic choice, else only those that use the solver."""
-    return ENGINES if backend.name == "auto" else WITH_SOLVER
+    """Return the engines of a ``solver=``: all of them, unless the solver is asked to do all by itself ("highs only")."""
+    return WITH_SOLVER if backend.name.endswith(ONLY) else ENGINES
 
 
 def find(

@@ -24,7 +24,8 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Ledger
 from ifonly.search.engine import NO_SOLVER, separable
-from ifonly.search.knapsack import Fork, Jump, Slide, cheapest_moves
+from ifonly.search.knapsack import Fork, cheapest_moves
+from ifonly.search.moves import Jump, Slide
 from ifonly.search.progress import Progress
 
 __all__ = ["Knapsack"]
@@ -37,12 +38,11 @@ class Knapsack:
     name: str = "linear"
 
     def accepts(self, statement: Statement, box: Box) -> bool:
-        """Whether the scores are linear, the goal is one row of them, and costs are linear per feature."""
+        """Whether the scores are linear, the goal is one row of them, and costs and demands are those of single features."""
         if not isinstance(statement.form, LinearScores) or _starts_elsewhere(statement, box):
             return False
         question = separable(statement)
-        costs = statement.costs()
-        if question is None or costs.square.any() or costs.curves or question.goal.is_curved():
+        if question is None or statement.costs().curves or question.goal.is_curved():
             return False
         return len(question.goal.gaps([Affine()] * statement.form.n_outputs, 0.0)) == 1
 
@@ -61,14 +61,19 @@ class Knapsack:
             cutoff=limits.cutoff,
             deadline=progress.deadline,
             tuning=statement.query.tuning.knapsack,
+            trail=progress.ledger is not None,
         )
         if progress.ledger is not None and found.ended is Ended.CLOSED:
             row.note(progress.ledger, found.tree)
         if found.ended is Ended.CLOSED and found.moves is None:
             return Found.nothing()
-        if found.ended is Ended.GAVE_UP or found.moves is None:
+        if found.moves is None:
             return Found(Ended.GAVE_UP)
         points = tuple(row.point(moves) for moves in found.better)
+        if found.ended is Ended.GAVE_UP:
+            if all(demand.holds(statement.query, points[-1][None, :])[0] for demand in statement.demands):
+                progress.keep(points[-1], float(statement.objective(points[-1][None, :])[0]))
+            return Found(Ended.GAVE_UP)
         progress.keep(points[-1], float(statement.objective(points[-1][None, :])[0]))
         progress.tell_best(found.bound)
         return Found(found.ended, points[-1], found.bound, points, NO_SOLVER)
@@ -164,7 +169,8 @@ def _mover(statement: Statement, box: Box, slope: FloatArray, j: int) -> _Mover 
         reach = float(box.upper[j]) - hat if rate > 0 else hat - float(box.lower[j])
         if rate == 0.0 or reach <= 0.0:
             return None
-        slide = Slide(abs(rate), float(costs.linear[j]), float(costs.price[j]), reach, feature.step)
+        fee, square, fixed = (float(cost[j]) for cost in (costs.linear, costs.square, costs.price))
+        slide = Slide(abs(rate), fee, fixed, reach, feature.step, square)
         return _Mover(j, slide, sign=1.0 if rate > 0 else -1.0)
     here = int(query.factual[part].argmax())
     price = costs.level_costs(query.schema, j, query.factual)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+from dataclasses import replace
 from pathlib import Path
 
 from ifonly.errors import SolverMissing, did_you_mean
 from ifonly.solvers.backend import Backend
 
-__all__ = ["available_solvers", "find_solver", "known_solvers"]
+__all__ = ["ONLY", "available_solvers", "find_solver", "known_solvers"]
+
+
+ONLY = " only"  # behind the name of a solver: it solves every question, also those that need no solver
 
 
 def known_solvers() -> dict[str, Backend]:
@@ -29,7 +33,13 @@ def available_solvers() -> list[str]:
 
 
 def find_solver(name: str) -> Backend:
-    """Return a backend by name; "auto" picks one per program (see `ifonly.solvers.auto`)."""
+    """Return a backend by name; "auto" picks one per program (see `ifonly.solvers.auto`).
+
+    "highs only" is HiGHS without the searches that need no solver, for comparisons: it is asked every question.
+    """
+    if name.endswith(ONLY) and (named := name.removesuffix(ONLY)) in known_solvers():
+        backend: Backend = replace(find_solver(named), name=name)  # type: ignore[type-var]  # every backend is a dataclass
+        return backend
     if name == "auto":
         from ifonly.solvers.auto import Auto  # noqa: PLC0415 - it imports this module
 

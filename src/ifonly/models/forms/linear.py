@@ -44,12 +44,11 @@ class Linear:
 
     def features(self) -> frozenset[int]:
         """Return the features with a weight that can matter."""
-        moving = set()
-        for j, feature in enumerate(self.schema.features):
-            part = self.weights[:, self.schema.slice(j)]
-            if part.any() and (isinstance(feature, Numeric) or bool((part != part[:, :1]).any())):
-                moving.add(j)
-        return frozenset(moving)
+        starts, numeric = np.asarray(self.schema.starts), np.zeros(len(self.schema), dtype=np.bool_)
+        numeric[self.schema.numeric] = True
+        first = self.weights[:, starts[self.schema.owner]]
+        counts = np.where(numeric[self.schema.owner], self.weights != 0.0, self.weights != first).any(axis=0)
+        return frozenset(np.flatnonzero(np.logical_or.reduceat(counts, starts)).tolist())
 
     def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
         """Return the largest sum of absolute terms that each score is made of in a box, if need be from its middle."""
