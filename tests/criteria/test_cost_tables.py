@@ -195,7 +195,7 @@ def test_reach_is_the_farthest_change_that_a_budget_pays() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"norm": "l2", "tables": {"n0": {1: 1.0}}}, "use norm='l1' or norm='linf'"),
+        ({"norm": "l2", "tables": {"n0": {1: 1.0}}}, "Use norm='l1' or norm='linf'"),
         ({"norm": "mahalanobis", "scale": "percentile"}, "not squared"),
         ({"tables": {"n0": 3.0}}, "must map changes"),
         ({"tables": {"n0": {}}}, "must map changes"),
