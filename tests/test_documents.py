@@ -29,6 +29,7 @@ TEST_COMMAND = 'pip install -e ".[test]" && pytest'
 MAIN_COMMAND = "pip install -e . && ifonly demo"
 
 NO_RUN = "<!-- no-run -->"
+NEEDS = re.compile(r"^<!-- needs: (.+) -->$", re.MULTILINE)  # packages that a whole page is about
 FILE = re.compile(r"<!-- file: (\S+) -->$")
 OPENING = re.compile(r"^\s*(?P<fence>`{3,}|~{3,})\s*(?P<language>[\w+-]*)")
 
@@ -134,7 +135,10 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_document_runs_and_shows_what_comes(document: Path, empty_folder: Path) -> None:
-    ran = check(document.read_text(encoding="utf-8"), str(document))
+    text = document.read_text(encoding="utf-8")
+    for package in needed[1].split() if (needed := NEEDS.search(text)) else ():
+        pytest.importorskip(package)
+    ran = check(text, str(document))
     assert ran or document != README, "README.md has no Python block that runs"
 
 
