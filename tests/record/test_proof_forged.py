@@ -248,9 +248,10 @@ def test_a_knapsack_that_prunes_too_much_is_refused(monkeypatch: pytest.MonkeyPa
 def worse(offer: Any) -> Any:
     """Take no incumbent back to what is just enough."""
 
-    def offered(self: Any, picked: Any) -> None:
-        moves = {j: point.move for j, point in enumerate(picked.points) if point.move is not None}
-        self._keep(moves)
+    def offered(self: Any, table: Any, picked: Any) -> None:
+        points = zip(table, picked.points, strict=True)
+        moves = {entry.j: point.move for entry, point in points if point.move is not None}
+        self.incumbent._keep(moves)
 
     del offer
     return offered
