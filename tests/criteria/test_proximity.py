@@ -136,7 +136,7 @@ def test_the_calls_own_proximity_replaces_that_of_the_house(plane: Explainer) ->
     ("options", "says"),
     [
         ({"norm": "l3"}, "The 'norm' of Proximity must be one of l1, l2, linf, mahalanobis. Got 'l3'."),
-        ({"scale": "iqr"}, "must be one of range, mad, std, none or a mapping. Got 'iqr'."),
+        ({"scale": "iqr"}, "must be one of auto, range, mad, std, percentile, none or a mapping. Got 'iqr'."),
         ({"scale": {"age": 0.0}}, "The scale of 'age' must be a positive number, got 0.0."),
         ({"weights": {"age": -1.0}}, "The weight of 'age' must not be negative, got -1.0."),
         ({"weights": {"age": float("nan")}}, "must not be negative, got nan"),

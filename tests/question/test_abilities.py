@@ -106,7 +106,7 @@ def test_what_each_criterion_declares() -> None:
         for c in (Proximity, Sparsity, Diversity, Manifold, Robustness, Causality)
     }
     assert found == {
-        Proximity: {Couples},
+        Proximity: {Couples, Remarks},
         Sparsity: set(),
         Diversity: {ChecksTogether},
         Manifold: {Remarks},

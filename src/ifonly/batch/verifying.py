@@ -183,8 +183,8 @@ def _measured(
         if demand is not question.goal and not bool(verified(demand, question.query, point)[0])
     ]
     cost = float(question.statement.objective(point)[0])
-    if record["objective"] is None or abs(cost - record["objective"]) > _COST_TOLERANCE * max(1.0, abs(cost)):
+    if record["objective"] is None or abs(cost - record["objective"]) > _COST_TOLERANCE * abs(cost):
         faults.append(f"its cost is {cost:.9g}, not {record['objective']!r} as written.")
-    if record["bound"] is not None and record["bound"] > cost + _COST_TOLERANCE * max(1.0, abs(cost)):
+    if record["bound"] is not None and record["bound"] > cost + _COST_TOLERANCE * abs(cost):
         faults.append(f"its cost {cost:.9g} is below the bound {record['bound']:.9g}.")
     return faults

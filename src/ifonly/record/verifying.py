@@ -319,7 +319,7 @@ class _Verification:
             f"{name}: " + (f"breaks {'; '.join(broken)}." if broken else "all demands are met, measured anew."),
         )
         cost, told = float(question.statement.objective(u)[0]), _number(answer["certificate"]["objective"])
-        same = abs(cost - told) <= _AGREE * max(1.0, abs(cost), abs(told))
+        same = abs(cost - told) <= _AGREE * max(abs(cost), abs(told))
         yield Check(
             "cost", same, f"{name}: its cost, measured anew, is {cost!r}" + ("." if same else f", not {told!r}.")
         )

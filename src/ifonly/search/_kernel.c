@@ -274,7 +274,7 @@ static int reduced(Search *s) {
     }
     for (int32_t c = 0; c < s->n_categories; c++) {
         double left = s->least_levels[c] + spare;
-        double enough = left + s->dust * (left > 1.0 ? left : 1.0);
+        double enough = left + s->dust * (left > 0.0 ? left : -left);
         int32_t end = c + 1 < s->n_categories ? (int32_t)s->entry_first[c + 1] : s->n_entries;
         for (int32_t e = (int32_t)s->entry_first[c]; e < end; e++)
             if (!(s->level_cost[e] <= enough)) s->allowed[s->entry_word[e]] &= ~s->entry_bit[e];

@@ -147,7 +147,7 @@ class Grid:
         high = np.minimum(part.high, self.cheapest + up - 1)
         allowed = part.allowed
         if self.entries.size:
-            enough = left[1] + _DUST * np.maximum(1.0, left[1])
+            enough = left[1] + _DUST * np.abs(left[1])
             allowed = allowed & (self.level_cost <= enough[self.owner])
         return Part(low, high, allowed)
 

@@ -236,7 +236,7 @@ class _Search:
                 for side, part in enumerate(sides):
                     child = node.but(part, self._entry(j, part), price, open_)
                     heapq.heappush(heap, (bound, 2 * nodes + side, child))
-        if settled < self.budget - _DUST * max(1.0, abs(self.value)):
+        if settled < self.budget - _DUST * abs(self.value):
             # rounding kept a settled node from delivering what its bound promised
             return self._answer(Ended.GAVE_UP, min(settled, self.value))
         self.tree |= {name: node.price for _, name, node in heap}
@@ -293,7 +293,7 @@ class _Search:
             assert middle is not None
             if (value := self._value(middle, slope)) > top:
                 top, price = value, slope
-            if middle.cost - slope * middle.gain >= left.cost - slope * left.gain - _DUST * max(1.0, abs(top)):
+            if middle.cost - slope * middle.gain >= left.cost - slope * left.gain - _DUST * abs(top):
                 break
             if middle.gain >= self.need:
                 right = middle

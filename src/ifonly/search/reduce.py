@@ -27,7 +27,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import DUST as _DUST
-from ifonly.tolerances import ROUNDING
+from ifonly.tolerances import FLOAT64_ROOM, ROUNDING
 
 __all__ = ["Menu", "Options", "Reducer"]
 
@@ -134,12 +134,13 @@ class Reducer:
         for j, feature in enumerate(self.schema.features):
             if box.missing[j]:
                 continue
-            left = slack + forced[j] + _DUST * max(1.0, abs(budget))
+            left = slack + forced[j] + _DUST * abs(budget)
             if isinstance(feature, Numeric):
                 hat = float(self.query.factual[self.schema.starts[j]])
                 if not np.isnan(hat):
                     down, up = self._reach(j, left)
-                    box.narrow(j, hat - down, hat + up)
+                    room = FLOAT64_ROOM * abs(hat)
+                    box.narrow(j, hat - down - room, hat + up + room)
             else:
                 box.keep_levels(j, self.alone.level_costs(self.schema, j, self.query.factual) <= left)
         for demand in self.statement.demands:
@@ -157,7 +158,7 @@ class Reducer:
         if a or b:
             reach = left / b if a == 0.0 else (-b + np.sqrt(b * b + 4.0 * a * left)) / (2.0 * a)
         ways = self.alone.curves[j].reach(left) if j in self.alone.curves else (np.inf, np.inf)
-        down, up = (float(min(reach, way) * (1.0 + ROUNDING) + ROUNDING) for way in ways)
+        down, up = (float(min(reach, way) * (1.0 + ROUNDING)) for way in ways)
         return down, up
 
     # -- what the trees can reach -------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ class Prices:
             if self.bound(middle) > self.bound(best):
                 best = middle
             price = middle.price
-            flat = left.cost - price * left.gain - DUST * max(1.0, abs(self.bound(best)))
+            flat = left.cost - price * left.gain - DUST * abs(self.bound(best))
             if middle.cost - price * middle.gain >= flat:
                 break
             if middle.gain >= self.need:

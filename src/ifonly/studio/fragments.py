@@ -16,6 +16,7 @@ from ifonly.studio.pool import OPEN, Job
 from ifonly.studio.state import SECONDS, as_text
 from ifonly.studio.views import ways
 from ifonly.studio.wording import understand
+from ifonly.tolerances import relative_gap
 
 __all__ = ["latest", "shown"]
 
@@ -35,7 +36,7 @@ def _progress(desk: Desk, words: Words, job: Job) -> str:
     points = latest(job.points)
     seconds = 0.0 if job.began is None else time.monotonic() - job.began
     best, bound = (points[-1][1], max(p[2] for p in points)) if points else (None, None)
-    gap = None if best is None or bound is None else max(best - bound, 0.0) / max(1.0, abs(best))
+    gap = None if best is None or bound is None else relative_gap(best, bound)
     place = desk.pool.place(job)
     chart = figures.closing(points, seconds)
     values = {"best": best, "bound": bound, "gap": gap, "seconds": seconds, "place": place, "chart": chart}
