@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ifonly import Explainer
 from ifonly.arrays import FloatArray
-from ifonly.models.reading import gaps
 from ifonly.models.reading.sparse_row import SparseRow, matrix_product, transposed
+from ifonly.runtime.tuning import Reading, Tuning
 
 WIDTH = 90
 RNG = np.random.default_rng(3)
@@ -36,11 +36,10 @@ def test_the_form_agrees_with_the_model_where_values_are_missing(indicator: bool
     np.testing.assert_allclose(explainer.model.read.form(U)[:, 0], said, rtol=1e-9, atol=1e-9)
 
 
-def test_all_gaps_at_once_say_what_they_say_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_gaps_at_once_say_what_they_say_one_by_one() -> None:
     model = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()).fit(X, Y)
     at_once = Explainer(model, X).model.read
-    monkeypatch.setattr(gaps, "_MANY", 10**9)
-    singly = Explainer(model, X).model.read
+    singly = Explainer(model, X, tuning=Tuning(reading=Reading(many=10**9))).model.read
     assert at_once.accepts_missing == singly.accepts_missing == frozenset(range(WIDTH))
     U = Explainer(model, X).schema.encode(holes(), missing=True)
     np.testing.assert_array_equal(at_once.form(U), singly.form(U))

@@ -106,7 +106,7 @@ class _Hunt:
         """Search alternatives in the order of their bounds until the next bound passes the best answer."""
         best, value, open_bound = Found.nothing(), self.limits.cutoff, np.inf
         for branch in branches:
-            if branch.bound > value - ROUNDING:
+            if branch.bound > value * (1.0 - ROUNDING):
                 break
             if self.deadline.passed:
                 open_bound = min(open_bound, branch.bound)

@@ -127,7 +127,7 @@ def test_a_kind_that_cannot_be_read_is_refused_by_name():
         "borders": [0.5],
     }
     model = {"features_info": {"ctrs": [ctr]}, "ctr_data": {}}
-    nothing = Statistics(model, lambda f: (f, []), lambda *_: None, lambda *_: None, "")
+    nothing = Statistics(model, lambda f: (f, []), lambda *_: None, lambda *_: None, "", most_nodes=1000)
     with pytest.raises(UnsupportedModel, match=r"'Mystery' over cat_feature_value.*Borders, Buckets"):
         nothing.unfold({"split_index": 0, "border": 0.5}, None, 0, 1)
     with pytest.raises(UnsupportedModel, match="not the statistic"):
