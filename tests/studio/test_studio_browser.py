@@ -42,8 +42,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touc
 def hard() -> Subject:
     """A forest whose proof takes far longer than anybody waits."""
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(600, 12)), columns=[f"x{i}" for i in range(12)])
-    y = np.where(np.sin(X.sum(axis=1)) + (X**2).sum(axis=1) / 12 > 1.2, "yes", "no")
+    X = pd.DataFrame(rng.normal(size=(600, 30)), columns=[f"x{i}" for i in range(30)])
+    y = np.where(np.sin(X.sum(axis=1)) + (X**2).sum(axis=1) / 30 > 1.2, "yes", "no")
     model = RandomForestClassifier(200, random_state=0).fit(X, y)
     return Subject("hard", "A hard forest", Explainer(model, X), X, "yes", int(model.predict_proba(X)[:, 0].argmax()))
 
