@@ -371,6 +371,7 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "20261205:1202147",
         "20261205:1202612",
         "20261205:1203836",
+        "20261210:1202058",
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -96,7 +96,7 @@ def world(rng: np.random.Generator, n: int = 150) -> pd.DataFrame:
         "town": pd.Categorical(rng.choice(TOWNS[: int(rng.choice([5, 80]))], n)),
         "flag": rng.choice([False, True], n),
     }
-    names = rng.permutation(list(columns))[: int(rng.integers(2, len(columns) + 1))]
+    names = [str(name) for name in rng.permutation(list(columns))[: int(rng.integers(2, len(columns) + 1))]]
     return pd.DataFrame({name: columns[name] for name in names})
 
 

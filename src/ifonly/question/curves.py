@@ -11,7 +11,7 @@ from ifonly.arrays import FloatArray
 from ifonly.models.forms.bends import Broken, chain
 from ifonly.program.mip import Affine
 from ifonly.question.program import Program
-from ifonly.tolerances import ROUNDING
+from ifonly.tolerances import CHAINED_ROUNDING, DUST, ROUNDING
 
 __all__ = ["CostCurve"]
 
@@ -84,7 +84,9 @@ class CostCurve:
         value, moved = self(at), x.raw(j) - hat
         slopes = np.diff(value) / np.diff(at)
         if (np.diff(slopes) >= 0.0).all():
-            cost = problem.mip.column(0.0, float(value.max()), name="cost")
+            # Far from 0 a row ``slope x >= ...`` is off by the rounding of ``slope xhat``: the bound leaves room for it.
+            room = DUST * float(value.max()) + CHAINED_ROUNDING * float(np.abs(slopes).max()) * abs(hat)
+            cost = problem.mip.column(0.0, float(value.max()) + room, name="cost")
             for (a, _), slope, v in zip(pairwise(at), slopes, value[:-1], strict=True):
                 # cost >= v_i + slope_i (d - a_i): a convex curve lies above its pieces
                 problem.mip.row(cost - moved * float(slope), lower=float(v - slope * a))

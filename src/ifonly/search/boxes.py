@@ -176,7 +176,8 @@ class _Search:
     def _first_budget(self, box: Box, bound: float) -> float:
         """Return the largest of some budgets at which few units are undecided: half of the whole where it is easy."""
         budget = self.tuning.shallow * self.budget
-        while np.isfinite(self.tuning.step) and budget > max(bound, self.tuning.least_share * self.budget):
+        least = max(bound, self.tuning.least_share * self.budget)
+        while np.isfinite(self.tuning.step) and budget > least and not self.deadline.passed:
             part = self.reducer.within(box, budget)
             if part.empty() is not None or self._build(part, budget).arrays().integer.sum() <= self.tuning.few_units:
                 break
