@@ -130,6 +130,10 @@ class Explainer:
     ) -> None:
         from ifonly.models.forms.complete import complete  # noqa: PLC0415 - composites are loaded with the readers
 
+        if not isinstance(tuning, Tuning):
+            raise TypeError(
+                f"The 'tuning' must be a Tuning, got {tuning!r}. Write tuning=Tuning(...), from ifonly.extend."
+            )
         self.schema, self.model, self._frame, U = _opened(model, X, schema, surrogate, tuning)
         self.surrogate = surrogate if isinstance(self.model, Observed) else None
         self._complete = complete(self.model.read.form)

@@ -16,7 +16,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ifonly import Explainer, Proximity, Sparsity
+from ifonly import Explainer, Proximity, Schema, Sparsity
 
 FAMILIES = {
     "linear": LogisticRegression(),
@@ -44,3 +44,28 @@ def test_a_proof_in_small_units_is_a_proof(family: str, norm: str) -> None:
         moved = np.abs((answer[0].row - row).to_numpy()[0] / unit)
         costs.append({"l1": moved.sum(), "l2": (moved**2).sum(), "linf": moved.max()}[norm])
     assert costs[1:] == pytest.approx([costs[0]] * 3, rel=2e-6)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 0.1])
+def test_the_end_of_a_range_lies_on_the_grid_that_it_was_meant_for(unit: float, norm: str) -> None:
+    """5 * 1e-6 is a float below 5e-6: the factual at the end of its column had no value left, so everything was too dear."""
+    rng = np.random.default_rng(7)
+    for seed in range(4):
+        X = pd.DataFrame({"a": rng.integers(0, 6, 120) * unit, "b": rng.integers(0, 4, 120)})
+        y = (X["a"] / unit + 2 * X["b"] + rng.normal(0.0, 1.0, 120) > 6).astype(int)
+        model = RandomForestClassifier(4, max_depth=3, random_state=seed).fit(X, y)
+        digits = round(-np.log10(unit))
+        schema = Schema.infer(X, precision={"a": digits})
+        house = [Proximity(norm, scale="range"), Sparsity(price=0.0)]
+        explainer = Explainer(model, X, schema=schema, criteria=house)
+        grid = pd.DataFrame([(round(k * unit, digits), b) for k in range(6) for b in range(4)], columns=["a", "b"])
+        for k in np.flatnonzero((X["a"] == X["a"].max()) | (X["a"] == X["a"].min()))[:6]:
+            row = X.iloc[[int(k)]]
+            want = 1 - int(model.predict(row)[0])
+            moved = (grid - row.iloc[0]).abs().to_numpy() / (X.max() - X.min()).to_numpy()
+            costs = {"l1": moved.sum(axis=1), "l2": (moved**2).sum(axis=1), "linf": moved.max(axis=1)}[norm]
+            reached = costs[model.predict(grid) == want]
+            answer = explainer.explain(row, want=want)
+            assert answer[0].certificate.proven
+            assert answer[0].certificate.objective == pytest.approx(reached.min(), rel=2e-6)

@@ -168,3 +168,8 @@ def test_copies_and_pickles_keep_it() -> None:
         assert twin.training.tuning == IMPATIENT
         assert twin.tuning == IMPATIENT
     assert Explainer(LINEAR, X).tuning == DEFAULT
+
+
+def test_what_is_no_tuning_is_refused_in_a_sentence() -> None:
+    with pytest.raises(TypeError, match=r"must be a Tuning, got \{'cells': 1\}. Write tuning=Tuning"):
+        Explainer(LINEAR, X, tuning={"cells": 1})  # type: ignore[arg-type]

@@ -45,6 +45,11 @@ class Box:
         missing[numeric] = np.isnan(factual[starts])
         value = np.where(missing[numeric], low, factual[starts])
         lower[numeric], upper[numeric] = np.minimum(low, value), np.maximum(high, value)
+        for j, feature in zip(numeric, own, strict=True):
+            # 5 * 1e-6 is a float below 5e-6: an end that is meant to lie on the grid must not shut its point of the grid out.
+            if isinstance(feature, Numeric) and feature.precision is not None:
+                lower[j] = min(lower[j], feature.snap_up(float(lower[j])))
+                upper[j] = max(upper[j], feature.snap_down(float(upper[j])))
         return cls(schema, lower, upper, np.ones(schema.width, dtype=np.bool_), missing)
 
     def copy(self) -> Box:
