@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ifonly import Explainer, Proximity, Schema, Sparsity
+from ifonly.program.box import Box
 
 FAMILIES = {
     "linear": LogisticRegression(),
@@ -69,3 +70,19 @@ def test_the_end_of_a_range_lies_on_the_grid_that_it_was_meant_for(unit: float, 
             answer = explainer.explain(row, want=want)
             assert answer[0].certificate.proven
             assert answer[0].certificate.objective == pytest.approx(reached.min(), rel=2e-6)
+
+
+@pytest.mark.parametrize("digits", range(1, 10))
+def test_a_box_around_the_end_of_a_decimal_range_is_not_empty(digits: int) -> None:
+    """Half a step to either side of a value that the column holds there is that value, by whichever float it came."""
+    step = 10.0**-digits
+    X = pd.DataFrame({"a": np.arange(-7, 8) * step})
+    for first in range(7):
+        for last in range(8, 15):
+            part = X.iloc[first : last + 1]
+            schema = Schema.infer(part, precision={"a": digits})
+            for hat in (part["a"].iloc[0], part["a"].iloc[-1]):
+                box = Box.of(schema, np.array([hat]))
+                box.narrow(0, hat - 0.5 * step * 0.9, hat + 0.5 * step * 0.9)
+                assert box.empty() is None
+                assert box.lower[0] <= round(float(hat), digits) <= box.upper[0]
