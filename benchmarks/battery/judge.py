@@ -59,12 +59,12 @@ class Judge:
 
     @cached_property
     def ignored(self) -> list[int]:
-        """The features that make no difference to the model anywhere on the grid."""
+        """The features that make no difference to the model anywhere on the grid, beyond the rounding of its sums."""
         q, model = self.q, self.q.world.model
         shape = [len(c.values) for c in q.data.columns]
         methods = [m for m in ("predict", "decision_function", "predict_proba") if hasattr(model, m)]
         said = [np.asarray(getattr(model, m)(q.grid)).reshape(*shape, -1) for m in methods]
-        return [j for j in range(len(shape)) if all((s == np.take(s, [0], axis=j)).all() for s in said)]
+        return [j for j in range(len(shape)) if all(_alike(s, np.take(s, [0], axis=j)) for s in said)]
 
     def masks_of(self, own: Own) -> tuple[Mask, Mask]:
         """Return the rows of the grid that meet a demand."""
@@ -321,6 +321,13 @@ class Judge:
         speaks = [d for d in everything if d.is_named(way.demand)]
         changed_ = speaks[0].loosen(way.change) if speaks else None
         return None if changed_ is None else [changed_ if d is speaks[0] else d for d in everything]
+
+
+def _alike(said: Any, other: Any) -> bool:
+    """Whether a model says the same, up to the rounding of sums."""
+    if said.dtype.kind != "f":
+        return bool((said == other).all())
+    return bool((np.abs(said - other) <= 1e-13 * np.abs(said).max()).all())
 
 
 def _differs(judge: Judge, row: pd.DataFrame) -> Own:

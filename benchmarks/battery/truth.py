@@ -306,7 +306,8 @@ class Hull:
     def distance(self, row: pd.DataFrame) -> float:
         """Return how far a row is from the nearest hull, by a linear program (l2: by non-negative least squares)."""
         x = self.points(row)[0]
-        return min(self._from(self.points(rows), x) for rows in self.groups if len(rows))
+        # seen from the row, so that no digits are lost to a column that is far from zero
+        return min(self._from(self.points(rows) - x, np.zeros_like(x)) for rows in self.groups if len(rows))
 
     def _from(self, P: Floats, x: Floats) -> float:
         n, d = P.shape

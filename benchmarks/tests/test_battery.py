@@ -372,6 +372,11 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "20261205:1202612",
         "20261205:1203836",
         "20261210:1202058",
+        "20261116:1201423",
+        "20261116:1207678",
+        "20261116:1211766",
+        "20261116:1213548",
+        "20261116:1215192",
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -52,6 +52,7 @@ __all__ = [
     "SMALLEST_THRESHOLD",
     "SOLVER_ROUNDINGS",
     "STORED_MOVE",
+    "SURELY_OFF",
     "TINY",
     "UNIT_PARTS",
     "allowed_gap",
@@ -71,6 +72,9 @@ NOISE = 0.1 * ROUNDING  # share of the scores' size below which a single term is
 DUST = 1e-9  # share that is more than sums can lose and less than a solver sees: widens bounds, and is no gain
 TINY = 1e-300  # keeps a divisor from being 0: near the least normal float64
 FLOAT64_ROOM = 1e-14  # share of a number within which its neighbours in float64 lie, some 45 of them
+SURELY_OFF = (
+    1e-4  # share of the terms of a unit by which it must be below zero to be off in float32 too: 800 of its spacings
+)
 FLOAT32_ROOM = 1e-6  # share of a number within which its neighbours in float32 lie, some eight of them (2^-23 = 1.2e-7)
 SHORT_SUM = 8.0 * 2.0**-52  # share of its size by which a sum of few terms, or a balanced one of many, may be off
 LONG_SUM = 64.0 * 2.0**-52  # share of its size by which a product of two vectors may be off

@@ -137,6 +137,11 @@ class Verifies(Demand, Ability):
         del query, u
         return None
 
+    def asks_for(self, form: Form) -> bool:
+        """Whether `refusing` can return this form: without the demand, what that model refuses does not matter."""
+        del form
+        return False
+
 
 def verified(demand: Demand, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
     """Say, per canonical row, whether a demand is met, by the word of the user's own models where it has any."""

@@ -136,6 +136,14 @@ class Goal(Proposes, Demand):
     def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows the user's own model confirms."""
 
+    def said_of(self, U: FloatArray, scores: FloatArray, box: Box) -> npt.NDArray[np.bool_]:
+        """Say which of many rows have the outcome, from their scores; the model itself where rounding could decide."""
+        held = self.holds_scores(scores)
+        doubtful = ~(np.abs(self.lead(scores)) > self.rounding(self.read.form, box))
+        if doubtful.any():
+            held[doubtful] = self.confirmed(U[doubtful])
+        return held
+
     @abstractmethod
     def score_of(self, U: FloatArray) -> FloatArray:
         """Return what is shown beside the prediction: the wanted class's probability, else a decision score."""

@@ -27,6 +27,9 @@ def first_margin(statement: Statement, goal: Goal) -> Statement:
         return replace(statement, margin=-noise, tie=lead_in_steps(goal, statement.form, noise))
     schema = statement.query.schema
     on_grid = all(schema.features[j].step is not None for j in statement.form.raw())  # type: ignore[union-attr]
+    if not on_grid and goal.model.rounding > np.finfo(np.float64).eps:
+        # Single precision: within its noise there may be answers. They are asked for first, and the model has the last word.
+        return replace(statement, margin=0.0, tie=0.0)
     # On a grid a tie is a point of its own; between its points it is the edge of what there is.
     return replace(statement, margin=0.0 if on_grid else noise, tie=noise)
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
+from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.program.leaving import apart, ends, leaving
 from ifonly.question.demand import Demand
@@ -30,12 +31,15 @@ class Outside(Demand):
         Where features can lie at all: an end of the box at a limit is no way out.
     among
         The features by which one can leave.
+    by
+        The form of the further model that refuses the box; None: the explained model does.
     """
 
     text: str = field(default="differ from a point that the model refuses", init=False)
     box: Box
     limits: Box
     among: frozenset[int]
+    by: Form | None = None
 
     def _numbers(self) -> list[int]:
         """Return the numeric features by which one can leave the box."""

@@ -103,7 +103,7 @@ class Statement:
         There is one if every number whose raw value matters lies on a grid: the cells around the others, and the values of
         these. Where the model refuses `u`, it refuses all of that part. The scores are the model's, or those of another form.
         """
-        schema, form = self.query.schema, self.form if form is None else form
+        schema, by, form = self.query.schema, form, self.form if form is None else form
         on_grid = all(schema.features[j].step is not None for j in form.raw())  # type: ignore[union-attr]
         if not on_grid:
             return None
@@ -111,7 +111,7 @@ class Statement:
         part = plateau(form, limits, u)
         for j in form.raw():
             part.lower[j] = part.upper[j] = u[schema.starts[j]]
-        return replace(self, demands=(*self.demands, Outside(part, limits, form.features())))
+        return replace(self, demands=(*self.demands, Outside(part, limits, form.features(), by)))
 
     def box(self) -> Box:
         """Return the box that all demands on single features leave."""

@@ -27,6 +27,7 @@ from ifonly.result.values import Certificate, Change, Counterfactual, Explanatio
 from ifonly.runtime.deadline import Deadline
 from ifonly.search.blame import explain_infeasibility
 from ifonly.search.engines import find
+from ifonly.search.nudge import nudged
 from ifonly.solvers.backend import Backend, Limits
 from ifonly.tolerances import OPTIMALITY, SOLVER_ROUNDINGS
 
@@ -128,7 +129,8 @@ class Question:
         certified, bound, trail = statement, -np.inf, b""
         u: FloatArray | None = None
         noise, tuning = self.goal.rounding(statement.form, statement.box()), self.query.tuning.answering
-        margins = iter([noise * tuning.widening**k for k in range(1, tuning.widenings + 1)])
+        at_the_edge = statement.margin == statement.tie == 0.0 < noise  # then a margin of noise has not been tried
+        margins = iter([noise * tuning.widening**k for k in range(not at_the_edge, tuning.widenings + 1)])
         repairs = tuning.repairs
         while True:
             limits = self._limits()
@@ -145,7 +147,7 @@ class Question:
             if whole:
                 trail = found.trail if found.bound >= bound else trail
                 bound = max(bound, found.bound)
-            best = self._first_verified(found, statement)
+            best = self._first_verified(found, statement, beyond=at_the_edge and whole)
             u = found.u if found.u is not None else u
             if best is not None:
                 found = replace(found, bound=min(found.bound, bound), trail=trail)
@@ -209,8 +211,13 @@ class Question:
         """Return the statement with the least lead that can be told from a tie, where a tie would be lost."""
         return first_margin(statement, self.goal)
 
-    def _first_verified(self, found: Found, statement: Statement) -> tuple[FloatArray, float] | None:
-        """Return the best point that the user's own model confirms, exactly as it will be returned."""
+    def _first_verified(
+        self, found: Found, statement: Statement, *, beyond: bool = False
+    ) -> tuple[FloatArray, float] | None:
+        """Return the best point that the user's own model confirms, exactly as it will be returned.
+
+        With `beyond`, an optimum on the edge of its outcome that the model refuses is moved on a little.
+        """
         candidates = [] if found.u is None else [found.u]
         if not found.optimal:
             candidates += list(found.pool)
@@ -226,9 +233,21 @@ class Question:
                     verified.append((float(statement.objective(u[None, :])[0]), u))
                     break
         if not verified:
-            return None
+            return self._nudged(found.u, statement) if beyond and found.optimal and found.u is not None else None
         cost, u = min(verified, key=lambda pair: pair[0])
         return u, cost
+
+    def _nudged(self, u: FloatArray, statement: Statement) -> tuple[FloatArray, float] | None:
+        """Return the nearest point beyond one on the edge that is confirmed."""
+        for beyond in nudged(statement, self.goal, u):
+            if self._confirmed(beyond, statement) and self._withstands(beyond, statement):
+                return beyond, float(statement.objective(beyond[None, :])[0])
+        return None
+
+    def _withstands(self, u: FloatArray, statement: Statement) -> bool:
+        """Whether a point is proven to meet the demands that wrap the search."""
+        around = [d for d in statement.demands if isinstance(d, Wraps)]
+        return all(d.withstands(u, self.backend, self._limits(), self.deadline) for d in around)
 
     def _confirmed(self, u: FloatArray, statement: Statement) -> bool:
         row = u[None, :]
@@ -241,10 +260,7 @@ class Question:
         """Return a point of the same search as an answer, or None if it is refused."""
         found, statement = replace(answer.found, u=u, pool=(), trail=b""), answer.statement
         best = self._first_verified(found, statement)
-        if best is None:
-            return None
-        around = [d for d in statement.demands if isinstance(d, Wraps)]
-        if not all(d.withstands(best[0], self.backend, self._limits(), self.deadline) for d in around):
+        if best is None or not self._withstands(best[0], statement):
             return None
         return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
 

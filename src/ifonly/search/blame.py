@@ -16,7 +16,7 @@ from functools import partial
 from ifonly.errors import Infeasible, Relaxation
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
-from ifonly.question.abilities import Loosens, Remains, Shrinks, dropped
+from ifonly.question.abilities import Loosens, Remains, Shrinks, Verifies, dropped
 from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.demand import Demand
 from ifonly.question.found import Ended, Found
@@ -43,7 +43,7 @@ class ConflictFinder:
     backend: Backend
     limits: Limits
     deadline: Deadline
-    refused: list[Demand] = field(default_factory=list)
+    refused: list[Outside] = field(default_factory=list)
 
     def possible(self, demands: Sequence[Demand]) -> bool | None:
         """Whether the demands can be met together; None when that could not be decided in time."""
@@ -53,8 +53,8 @@ class ConflictFinder:
         return False if found.infeasible else None if found.u is None else True
 
     def _asked(self, demands: Sequence[Demand]) -> Statement:
-        """Return the question of some demands, without what the model is known to refuse where its outcome is demanded."""
-        refused = self.refused if any(isinstance(d, Goal) for d in demands) else []
+        """Return the question of some demands, without what a model is known to refuse whose outcome they demand."""
+        refused = [d for d in self.refused if any(_minds(other, d) for other in demands)]
         return replace(self.statement, demands=(*demands, *refused), criteria=())
 
     def _confirmed(self, statement: Statement, search: Search) -> Found:
@@ -65,25 +65,29 @@ class ConflictFinder:
         while True:
             found = around(statement, self.limits, self._share()).found
             goal = next((d for d in statement.demands if isinstance(d, Goal)), None)
-            if found.u is None or goal is None:
+            if found.u is None:
                 return found
             u = query.schema.stored(found.u)
             form = None
-            if bool(goal.confirmed(u[None, :])[0]):
+            if goal is None or bool(goal.confirmed(u[None, :])[0]):
                 form = statement.refusing(u)
                 if form is None:
                     return found
             stricter = statement.without(u, form)
-            noise = goal.rounding(statement.form, statement.box())
-            if stricter is None and statement.margin < noise * SOLVER_ROUNDINGS:
-                # Continuous scores at the very edge, which a solver may overstep: ask for a little more.
-                widening = self.statement.query.tuning.answering.widening
-                statement = replace(statement, margin=max(statement.margin, noise) * widening)
-                continue
-            if stricter is None:  # whoever goes a little further is confirmed
+            if stricter is None and goal is None:
+                return found
+            if stricter is None and goal is not None:
+                noise = goal.rounding(statement.form, statement.box())
+                if statement.margin < noise * SOLVER_ROUNDINGS:
+                    # Continuous scores at the very edge, which a solver may overstep: ask for a little more.
+                    widening = self.statement.query.tuning.answering.widening
+                    statement = replace(statement, margin=max(statement.margin, noise) * widening)
+                    continue
+                # whoever goes a little further is confirmed
                 near = float(goal.lead(statement.form(u[None, :]))[0]) > -noise * SOLVER_ROUNDINGS
                 return found if near else replace(found, u=None)
-            self.refused.append(stricter.demands[-1])
+            assert stricter is not None
+            self.refused.extend(d for d in stricter.demands[-1:] if isinstance(d, Outside))
             statement = stricter
             if self.deadline.passed:
                 return Found(Ended.LIMIT)
@@ -177,6 +181,13 @@ class ConflictFinder:
         return dropped(demand) if least == 0.0 else demand.shrinking(least)
 
 
+def _minds(demand: Demand, refused: Outside) -> bool:
+    """Whether a demand asks for the outcome of the model that refuses a box."""
+    if refused.by is None:
+        return isinstance(demand, Goal)
+    return isinstance(demand, Verifies) and demand.asks_for(refused.by)
+
+
 def _problem_with_raw(statement: Statement, box: Box, demand: Loosens) -> Problem:
     problem = Problem(statement, box, extra_raw=demand.excess_raw(statement.query))
     problem.touch(demand.excess_features(statement.query))
@@ -191,7 +202,7 @@ def explain_infeasibility(
     A margin is named where the proof is only about points that clear their threshold by it.
     """
     demands = [d for d in statement.demands if not isinstance(d, Outside)]
-    refused: list[Demand] = [d for d in statement.demands if isinstance(d, Outside)]
+    refused = [d for d in statement.demands if isinstance(d, Outside)]
     finder = ConflictFinder(statement, backend, limits, deadline, refused)
     conflict, minimal = finder.conflict(demands)
     relaxations: list[Relaxation] = []

@@ -15,6 +15,7 @@ from ifonly.criteria.manifold.hull import Ball, Norm
 from ifonly.criteria.manifold.isolation import Normal
 from ifonly.criteria.manifold.rows import Cloud, Shape
 from ifonly.errors import CriterionError
+from ifonly.program.box import Box
 from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.criterion import Criterion, Remarks
 from ifonly.question.demand import Demand
@@ -188,7 +189,8 @@ class Manifold(Remarks, Criterion):
         )
         outcome = goal.text.removeprefix("want ").removeprefix("a prediction ")
         if not by_label:
-            return goal.holds_scores(training.scores), f"for which the model says {outcome}"
+            limits = Box.of(query.schema, query.factual)
+            return goal.said_of(training.U, training.scores, limits), f"for which the model says {outcome}"
         assert training.labels is not None
         if isinstance(goal, IntervalGoal):
             values = training.labels.astype(np.float64)

@@ -198,7 +198,10 @@ class Seeker:
                 yield self.best[1]
 
     def _uphill(self) -> FloatArray:
-        """Return a direction in which the score rises: a linear fit to the scores of rows, near ones counting most."""
+        """Return a direction in which the score rises: a linear fit to the scores of rows, near ones counting most.
+
+        Its largest entry is 1: scores may be of any size, and the direction becomes a row of a program.
+        """
         training, goal = self.query.training, self.goal
         if not isinstance(goal, Goal):
             return np.zeros(len(self.hull.entries))
@@ -211,7 +214,8 @@ class Seeker:
         weight = np.exp(-0.5 * away / max(float(np.median(away)), ROUNDING))
         A = np.column_stack([moves, np.ones(len(moves))]) * weight[:, None]
         ridge = 1e-3 * float(weight.sum()) * np.eye(A.shape[1])
-        return np.linalg.solve(A.T @ A + ridge, A.T @ (lead * weight))[:-1]
+        slope = np.linalg.solve(A.T @ A + ridge, A.T @ (lead * weight))[:-1]
+        return slope / (float(np.abs(slope).max(initial=0.0)) or 1.0)
 
     def _along_slope(self, start: FloatArray) -> FloatArray:
         """Return the cheapest points that go farther and farther up the slope of the scores."""

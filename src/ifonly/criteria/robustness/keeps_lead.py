@@ -317,6 +317,10 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
             return None
         return self.form
 
+    def asks_for(self, form: Form) -> bool:
+        """Whether the form is that of the other model."""
+        return form is self.form
+
     def refined(self, u: FloatArray) -> KeepsLead | None:
         """Return the demand with a form that is exact at `u`, shifted or not."""
         form = self.form

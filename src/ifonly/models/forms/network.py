@@ -22,7 +22,7 @@ from ifonly.models.forms.propagate import Block, Bounds, Budget, middle, preacti
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.tolerances import NOISE
+from ifonly.tolerances import NOISE, SURELY_OFF
 
 __all__ = ["Block", "Bounds", "Budget", "Graph", "Network", "Signal"]
 
@@ -214,13 +214,15 @@ class Network:
     def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
         """Return the largest sum of absolute terms that each score is made of in a box, through all layers.
 
-        Centred, the columns are counted from the middle of the box, as behind a scaler.
+        Centred, the columns are counted from the middle of the box, as behind a scaler. A unit that is below zero by more
+        than rounding everywhere in the box passes on its slope's share only, a ReLU nothing.
         """
         origin = middle(box) * centred
         n, size = len(origin), reach(box) - np.abs(origin)
-        for block in self.blocks:
+        for block, (_, most) in zip(self.blocks, preactivations(self.blocks, box), strict=True):
             total = np.abs(block.weights) @ size + np.abs(block.weights[:, :n] @ origin + block.constant)
-            size = np.concatenate([size, total * np.maximum(1.0, np.abs(block.slope))])
+            off = most < -SURELY_OFF * total
+            size = np.concatenate([size, total * np.maximum(~off, np.abs(block.slope))])
         return np.asarray(np.abs(self.weights) @ size + np.abs(self.weights[:, :n] @ origin + self.constant))
 
     def _noise(self, box: Box) -> float:

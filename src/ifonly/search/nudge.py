@@ -1,0 +1,39 @@
+"""Repair of a point on the very edge of its outcome: a little further from the factual, until the model itself agrees.
+
+A program that asks for nothing beyond the threshold has its optimum on the threshold, where the model's own rounding decides.
+Along the line from the factual through that point, continuous numbers move on by a share of ``2^-40`` to ``2^-10`` of what
+they have moved already; the first point that the model confirms costs next to nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric
+from ifonly.question.goal import Goal
+from ifonly.question.statement import Statement
+
+__all__ = ["nudged"]
+
+_SHARES = 2.0 ** np.arange(-40.0, -9.0)
+
+
+def nudged(statement: Statement, goal: Goal, u: FloatArray) -> Iterator[FloatArray]:
+    """Yield points beyond `u`, the nearest first, that the model confirms and that keep all demands."""
+    query, box = statement.query, statement.box()
+    schema = query.schema
+    free = np.zeros(schema.width, dtype=np.bool_)
+    for j, feature in enumerate(schema.features):
+        free[schema.starts[j]] |= isinstance(feature, Numeric) and feature.step is None
+    move = np.where(free, np.nan_to_num(u - query.factual), 0.0)
+    if not move.any():
+        return
+    rows = schema.stored(u + _SHARES[:, None] * move)
+    good = box.contains(rows)
+    for demand in statement.demands:
+        if good.any():
+            good[good] = goal.confirmed(rows[good]) if demand is goal else demand.holds(query, rows[good])
+    yield from rows[good]
