@@ -29,7 +29,7 @@ from ifonly.search.blame import explain_infeasibility
 from ifonly.search.engines import find
 from ifonly.search.nudge import nudged
 from ifonly.solvers.backend import Backend, Limits
-from ifonly.tolerances import OPTIMALITY, SOLVER_ROUNDINGS
+from ifonly.tolerances import OPTIMALITY, SCORE_OPERATIONS, SOLVER_ROUNDINGS
 
 __all__ = ["Answer", "NoMore", "Question", "Several"]
 
@@ -147,7 +147,9 @@ class Question:
             if whole:
                 trail = found.trail if found.bound >= bound else trail
                 bound = max(bound, found.bound)
-            best = self._first_verified(found, statement, beyond=at_the_edge and whole)
+            best = self._first_verified(
+                found, statement, firm=noise / SCORE_OPERATIONS if at_the_edge and whole else 0.0
+            )
             u = found.u if found.u is not None else u
             if best is not None:
                 found = replace(found, bound=min(found.bound, bound), trail=trail)
@@ -212,11 +214,12 @@ class Question:
         return first_margin(statement, self.goal)
 
     def _first_verified(
-        self, found: Found, statement: Statement, *, beyond: bool = False
+        self, found: Found, statement: Statement, *, firm: float = 0.0
     ) -> tuple[FloatArray, float] | None:
         """Return the best point that the user's own model confirms, exactly as it will be returned.
 
-        With `beyond`, an optimum on the edge of its outcome that the model refuses is moved on a little.
+        A `firm` one clears its threshold by as much: in single precision, a row alone and the same row among others may get
+        scores that differ in the last digits. An optimum on the edge of its outcome is then moved on a little.
         """
         candidates = [] if found.u is None else [found.u]
         if not found.optimal:
@@ -229,18 +232,26 @@ class Question:
             # On the very edge of a demand, settling may round a value beyond it; then the solver's own is as good.
             ways = (stored,) if same else (settled, stored)
             for u in chain(ways, self.query.schema.stored_beside(candidate)):
-                if self._confirmed(u, statement):
+                if self._is_firm(u, statement, firm) and self._confirmed(u, statement):
                     verified.append((float(statement.objective(u[None, :])[0]), u))
                     break
         if not verified:
-            return self._nudged(found.u, statement) if beyond and found.optimal and found.u is not None else None
+            return self._nudged(found.u, statement, firm) if firm and found.optimal and found.u is not None else None
         cost, u = min(verified, key=lambda pair: pair[0])
         return u, cost
 
-    def _nudged(self, u: FloatArray, statement: Statement) -> tuple[FloatArray, float] | None:
+    def _is_firm(self, u: FloatArray, statement: Statement, firm: float) -> bool:
+        """Whether a point clears its threshold by this much."""
+        return not firm or bool(self.goal.clears(statement.form(u[None, :]), firm)[0])
+
+    def _nudged(self, u: FloatArray, statement: Statement, firm: float) -> tuple[FloatArray, float] | None:
         """Return the nearest point beyond one on the edge that is confirmed."""
         for beyond in nudged(statement, self.goal, u):
-            if self._confirmed(beyond, statement) and self._withstands(beyond, statement):
+            if (
+                self._is_firm(beyond, statement, firm)
+                and self._confirmed(beyond, statement)
+                and self._withstands(beyond, statement)
+            ):
                 return beyond, float(statement.objective(beyond[None, :])[0])
         return None
 
