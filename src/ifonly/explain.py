@@ -306,6 +306,7 @@ class Explainer:
         self,
         *,
         switches: Mapping[str, Criterion] | None = None,
+        law: Sequence[Criterion] = (),
         port: int = 0,
         open_browser: bool = True,
         keep: Path | None = None,
@@ -316,21 +317,20 @@ class Explainer:
         ----------
         switches
             Name -> a criterion that a person can switch on; by default a `Manifold` and a `Robustness`.
+        law
+            Those of the explainer's criteria that the law makes: shown as such. All others are shown as the house's.
         port
             The port to listen on; 0 takes a free one.
         open_browser
-            Whether to open it; otherwise open its ``link()`` yourself.
+            Whether to open it; otherwise open its ``link()`` yourself, which opens it once; ``stop()`` ends it.
         keep
             A file for bookmarks.
-
-        Returns
-        -------
-        Studio
-            The running studio: ``link()`` opens it once, ``stop()`` ends it.
         """
         from ifonly.studio.opening import open_studio  # noqa: PLC0415 - the web framework is an extra
 
-        return open_studio(self, self._frame, switches=switches, port=port, open_browser=open_browser, keep=keep)
+        return open_studio(
+            self, self._frame, switches=switches, law=law, port=port, open_browser=open_browser, keep=keep
+        )
 
     @cached_property
     def fingerprints(self) -> Mapping[str, str]:

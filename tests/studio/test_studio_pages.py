@@ -154,7 +154,7 @@ def test_the_state_survives_its_address(subject: Subject) -> None:
         3,
         {0: 55, 2: "clerk"},
         {0: Limits("up", 20, 80, 10, (), 5), 2: Limits(levels=(0, 2)), 3: Limits("lock", effort=1)},
-        want=1,
+        want=(1,),
         probability=0.7,
         ways=3,
         changes=2,

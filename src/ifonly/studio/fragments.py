@@ -60,11 +60,17 @@ def _answer(desk: Desk, words: Words, job: Job) -> str:
         base = subject.values(job.state.row)
         now = [way.row[name].iloc[0] for name in subject.schema.names]
         edits = {j: value for j, value in enumerate(now) if as_text(value) != as_text(base[j])}
-        onward.append(replace(job.state, edits=edits, limits={}, want=None, probability=None).query(desk.first))
+        onward.append(replace(job.state, edits=edits, limits={}, want=(), probability=None).query(desk.first))
+    chart = None
+    if len(job.explanation) == 1 and job.points:
+        ended = job.explanation[0].certificate
+        points = [*latest(job.points), (job.explanation.seconds, ended.objective, max(ended.bound, 0.0))]
+        chart = figures.closing(points, points[-1][0])
     return desk.text(
         words,
         "answer.html",
         job=job,
+        chart=chart,
         ways=ways(job, subject, words),
         onward=onward,
         explanation=job.explanation,
@@ -74,8 +80,8 @@ def _answer(desk: Desk, words: Words, job: Job) -> str:
 
 def _impossible(desk: Desk, words: Words, job: Job, error: Infeasible) -> str:
     subject = desk.subjects[job.state.subject]
-    clashes = understand(error, job.state, subject, words)
-    return desk.text(words, "impossible.html", clashes=clashes, first=desk.first)
+    clashes = understand(error, job.state, job.asked, subject, words)
+    return desk.text(words, "impossible.html", job=job, clashes=clashes, minimal=error.minimal, first=desk.first)
 
 
 def _ended(desk: Desk, words: Words, job: Job) -> str:

@@ -38,14 +38,14 @@ class Words:
         """Return a number or level as a reader of this language writes it."""
         text = format_value(value, feature)
         is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        return text.replace(".", ",") if is_number and self.language == "de" else text
+        return text.replace(".", self("decimal")) if is_number else text
 
     def score(self, value: float | None, digits: int = 2) -> str:
         """Return a score with a fixed number of decimals."""
         if value is None:
             return "–"
         text = f"{value:.{digits}f}"
-        return text.replace(".", ",") if self.language == "de" else text
+        return text.replace(".", self("decimal"))
 
     def percent(self, value: float) -> str:
         """Return a share as a percentage."""

@@ -21,7 +21,7 @@ from math import isfinite
 from typing import Any, Literal
 from uuid import uuid4
 
-from ifonly import Explainer, Explanation
+from ifonly import Explainer, Explanation, Infeasible
 from ifonly.studio.insight import Insight
 from ifonly.studio.rules import Question
 from ifonly.studio.state import State
@@ -283,7 +283,7 @@ class Pool:
             job.status = "cancelled"
         elif kind == "refused":
             job.error = rest[0]
-            job.status = "impossible" if type(rest[0]).__name__ == "Infeasible" else "refused"
+            job.status = "impossible" if isinstance(rest[0], Infeasible) else "refused"
         else:
             job.status, job.error = "refused", rest[0]
 
