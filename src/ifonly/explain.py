@@ -310,6 +310,7 @@ class Explainer:
         port: int = 0,
         open_browser: bool = True,
         keep: Path | None = None,
+        behind_proxy: Sequence[str] | None = None,
     ) -> Studio:
         """Open the studio on this model in a browser, on this machine only (needs ``ifonly[studio]``).
 
@@ -325,12 +326,18 @@ class Explainer:
             Whether to open it; otherwise open its ``link()`` yourself, which opens it once; ``stop()`` ends it.
         keep
             A file for bookmarks.
+        behind_proxy
+            The host names under which a proxy such as jupyter-server-proxy asks for it; None: there is none.
         """
         from ifonly.studio.opening import open_studio  # noqa: PLC0415 - the web framework is an extra
 
-        return open_studio(
-            self, self._frame, switches=switches, law=law, port=port, open_browser=open_browser, keep=keep
-        )
+        opening: dict[str, Any] = {
+            "port": port,
+            "open_browser": open_browser,
+            "keep": keep,
+            "behind_proxy": behind_proxy,
+        }
+        return open_studio(self, self._frame, switches=switches, law=law, **opening)
 
     @cached_property
     def fingerprints(self) -> Mapping[str, str]:

@@ -261,7 +261,7 @@ def test_a_regression_is_asked_for_an_interval(client: TestClient) -> None:
 def test_a_question_that_makes_no_sense_is_refused_in_words(client: TestClient, subject: Subject) -> None:
     good = int(np.flatnonzero(subject.known()[0] == subject.wanted)[0])
     _, text = ask(client, row=good, want=subject.classes.index(subject.wanted))
-    assert "That cannot be asked" in text
+    assert "The model says that already" in text
 
 
 def test_a_job_is_known_to_its_own_visitor_only(client: TestClient, refused: int) -> None:

@@ -91,7 +91,7 @@ def test_a_clash_says_who_demands_what_also_when_house_and_person_limit_the_same
     start = State(subject.key, refused)
     own = start.with_limit(0, Limits(low=10, high=30)).with_limit(1, Limits("lock"))
     assert clashes(subject, own) == {
-        "The outcome is to be 'yes'": "wish",
+        "The outcome is to be yes": "wish",
         "income between 10 and 30": "person",
         "debts stays as it is": "person",
     }
@@ -208,6 +208,22 @@ def test_slips_are_told_in_the_language_of_the_page(client: TestClient) -> None:
     assert '<p lang="de">viel ist keine Zahl, und income braucht eine.</p>' in german.text
     assert "viel is no number, which income needs." in client.get("/row", params={"row": 1, "v0": "viel"}).text
     assert str(Told("slip.choice", text="7")) == "7 is not among the choices."
+
+
+def test_what_is_there_already_is_said_kindly_in_both_languages(client: TestClient) -> None:
+    good = int(np.flatnonzero(LogisticRegression().fit(X, Y).predict(X) == "yes")[0])
+    for language, said in (("en", "The model says that already"), ("de", "Das sagt das Modell schon")):
+        client.headers["Accept-Language"] = language
+        _, text = ask(client, row=good, want=1)
+        assert said in text
+        assert "cannot be asked" not in text
+
+
+def test_the_address_of_a_search_holds_only_what_is_set(client: TestClient) -> None:
+    given = {"q": "3", "o": "", "pmin": "", "a0": "20", "b0": ""}
+    pushed = client.get("/", params=given, headers={"HX-Request": "true"}).headers["hx-push-url"]
+    assert pushed == "./?q=3&a0=20.0"
+    assert "hx-push-url" not in client.get("/", params=given).headers
 
 
 def test_a_question_holds_what_the_worker_needs(refused: int) -> None:

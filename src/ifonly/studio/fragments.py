@@ -20,6 +20,8 @@ from ifonly.tolerances import relative_gap
 
 __all__ = ["latest", "shown"]
 
+_THERE = "The wanted outcome is already there"  # how the library begins to say so
+
 
 def shown(desk: Desk, words: Words, job: Job) -> str:
     """Return how a question stands, as a fragment."""
@@ -85,8 +87,10 @@ def _impossible(desk: Desk, words: Words, job: Job, error: Infeasible) -> str:
 
 
 def _ended(desk: Desk, words: Words, job: Job) -> str:
-    longer = None
-    if job.status == "cancelled":
+    longer, language = None, words.language
+    if str(job.error).startswith(_THERE):
+        title, text = words("answer.there"), words("answer.there_text")
+    elif job.status == "cancelled":
         title, text = words("watch.cancelled"), ""
     elif job.status == "lost":
         title, text = words("watch.lost"), ""
@@ -95,6 +99,6 @@ def _ended(desk: Desk, words: Words, job: Job) -> str:
         if job.state.seconds < max(SECONDS):
             longer = replace(job.state, seconds=max(SECONDS)).query(desk.first)
     else:
-        title, text = words("watch.refused"), str(job.error)
-    again = job.state.query(desk.first)
-    return desk.text(words, "ended.html", title=title, text=text, again=again, longer=longer)
+        title, text, language = words("watch.refused"), str(job.error), "en"
+    again = None if str(job.error).startswith(_THERE) else job.state.query(desk.first)
+    return desk.text(words, "ended.html", title=title, text=text, language=language, again=again, longer=longer)

@@ -35,9 +35,11 @@ def open_studio(
     port: int = 0,
     open_browser: bool = True,
     keep: Path | None = None,
+    behind_proxy: Sequence[str] | None = None,
 ) -> Studio:
     """Start a studio in the background and open it in the browser."""
-    studio = Studio([subject_of(explainer, data, switches, law)], Address(port=port), keep=keep).start()
+    address = Address(port=port, names=tuple(behind_proxy or ()), behind_proxy=behind_proxy is not None)
+    studio = Studio([subject_of(explainer, data, switches, law)], address, keep=keep).start()
     if open_browser:
         studio.open()
     return studio

@@ -48,7 +48,8 @@ def rows(request: Request) -> HTMLResponse:
         state = ("descending" if search.down else "ascending") if search.sort == key else "none"
         return {"query": query, "state": state}
 
-    return render(
+    here = search.query(subject, desk.first)
+    response = render(
         request,
         "rows.html",
         subject=subject,
@@ -60,11 +61,14 @@ def rows(request: Request) -> HTMLResponse:
         sorting=sorting,
         previous=search.query(subject, desk.first, page=page.number - 1 or None) if page.number else None,
         next=search.query(subject, desk.first, page=page.number + 1) if page.number + 1 < page.pages else None,
-        here=search.query(subject, desk.first),
+        here=here,
         prefix="" if subject.key == desk.first else f"s={subject.key}&",
         switch_to="./",
         row=None,
     )
+    if "hx-request" in request.headers:
+        response.headers["HX-Push-Url"] = f"./?{here}" if here else "./"
+    return response
 
 
 def some_row(request: Request) -> Response:

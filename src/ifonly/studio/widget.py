@@ -34,7 +34,10 @@ __all__ = ["Question", "question"]
 
 _STATIC = Path(__file__).parent / "static"
 _ME = "notebook"
-_HIDDEN = ".lead, .keep { display: none; } .side { position: static; max-height: none; } .body { background: none; }"
+_HIDDEN = (
+    ".lead, .keep, [data-edited], [data-action] { display: none; } "
+    ".side { position: static; max-height: none; } .body { background: none; }"
+)
 
 
 def question(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import floor, isfinite
 from typing import Any
 
-from ifonly import Infeasible
+from ifonly import Infeasible, Target
 from ifonly.studio.language import Words
 from ifonly.studio.library import Numeric, makers_of
 from ifonly.studio.rules import HouseRule, Question, house_rules
@@ -50,6 +50,8 @@ def understand(error: Infeasible, state: State, asked: Question, subject: Subjec
     makers = _makers(state, asked, subject)
     for text in error.conflict:
         said, by, feature = _demand(text, state, subject, words, makers)
+        if by == "wish" and subject.classes:
+            said = _wished(asked.want, words)
         ways = [
             _loosening(r.change, feature, text, by, state, subject, words, makers)
             for r in error.relaxations
@@ -108,6 +110,14 @@ def _demand(
         values = {"feature": label, "a": numbers[0] if numbers else "", "b": numbers[-1] if numbers else ""}
         return words(f"no.{kind}", **values), by, j
     return text, by, None
+
+
+def _wished(want: Any, words: Words) -> str:
+    labels = want if isinstance(want, list) else [want.label if isinstance(want, Target) else want]
+    what = f" {words('no.or')} ".join(map(str, labels))
+    if isinstance(want, Target) and want.probability is not None:
+        return words("no.want_probability", what=what, p=words.number(want.probability))
+    return words("no.want", what=what)
 
 
 # -- loosenings -------------------------------------------------------------------------------------------------------
