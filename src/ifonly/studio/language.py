@@ -18,6 +18,7 @@ __all__ = ["LANGUAGES", "Words", "negotiated", "words_of"]
 _FOLDER = Path(__file__).parent / "texts"
 LANGUAGES = tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 _FALLBACK = "en"
+_LEAST_SHOWN = 0.01  # per cent
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Words:
     def percent(self, value: float) -> str:
         """Return a share as a percentage."""
         share = 100 * value
+        if 0 < share < _LEAST_SHOWN:
+            return f"< {_LEAST_SHOWN} %".replace(".", self("decimal"))
         return f"{share:.0f} %" if share >= 1 or share == 0 else f"{share:.2g} %".replace(".", self("decimal"))
 
 
