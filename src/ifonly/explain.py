@@ -331,13 +331,7 @@ class Explainer:
         """
         from ifonly.studio.opening import open_studio  # noqa: PLC0415 - the web framework is an extra
 
-        opening: dict[str, Any] = {
-            "port": port,
-            "open_browser": open_browser,
-            "keep": keep,
-            "behind_proxy": behind_proxy,
-        }
-        return open_studio(self, self._frame, switches=switches, law=law, **opening)
+        return open_studio(self, self._frame, switches, law, port, open_browser, keep, behind_proxy)
 
     @cached_property
     def fingerprints(self) -> Mapping[str, str]:

@@ -29,7 +29,6 @@ def subject_of(
 def open_studio(
     explainer: Explainer,
     data: pd.DataFrame,
-    *,
     switches: Mapping[str, Any] | None = None,
     law: Sequence[Any] = (),
     port: int = 0,
