@@ -306,9 +306,11 @@ class Explainer:
         self,
         *,
         switches: Mapping[str, Criterion] | None = None,
+        law: Sequence[Criterion] = (),
         port: int = 0,
         open_browser: bool = True,
         keep: Path | None = None,
+        behind_proxy: Sequence[str] | None = None,
     ) -> Studio:
         """Open the studio on this model in a browser, on this machine only (needs ``ifonly[studio]``).
 
@@ -316,21 +318,20 @@ class Explainer:
         ----------
         switches
             Name -> a criterion that a person can switch on; by default a `Manifold` and a `Robustness`.
+        law
+            Those of the explainer's criteria that the law makes: shown as such. All others are shown as the house's.
         port
             The port to listen on; 0 takes a free one.
         open_browser
-            Whether to open it; otherwise open its ``link()`` yourself.
+            Whether to open it; otherwise open its ``link()`` yourself, which opens it once; ``stop()`` ends it.
         keep
             A file for bookmarks.
-
-        Returns
-        -------
-        Studio
-            The running studio: ``link()`` opens it once, ``stop()`` ends it.
+        behind_proxy
+            The host names under which a proxy such as jupyter-server-proxy asks for it; None: there is none.
         """
         from ifonly.studio.opening import open_studio  # noqa: PLC0415 - the web framework is an extra
 
-        return open_studio(self, self._frame, switches=switches, port=port, open_browser=open_browser, keep=keep)
+        return open_studio(self, self._frame, switches, law, port, open_browser, keep, behind_proxy)
 
     @cached_property
     def fingerprints(self) -> Mapping[str, str]:
