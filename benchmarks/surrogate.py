@@ -5,7 +5,7 @@ tanh network and a Gaussian process, on German Credit, Heart, COMPAS and HELOC. 
 that the model puts in the unwanted class, with nothing demanded but the outcome. Every answer is predicted anew by the
 model; the distance is the change in each number over its range, plus 1 per switched category.
 
-Growing Spheres knows no whole numbers, so that 1.3 former credits are an answer to it. `ifonly-fractions` is ours with the same
+Growing Spheres knows no whole numbers, so that 1.3 former credits are an answer to it. `ifonly-fractions` is ours with that
 freedom: numbers of every column may be fractions, within its range.
 
 ``--records FILE`` keeps every answer as it comes; what is there already is not asked again, so a table can be run in pieces.
@@ -237,7 +237,9 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--rows", type=int, default=10, help="rows per model (10)")
     parser.add_argument("--time-limit", type=float, default=30.0, help="seconds per answer (30)")
-    parser.add_argument("--records", type=Path, help="file of answers, a JSON object per line; continued when it is there")
+    parser.add_argument(
+        "--records", type=Path, help="file of answers, a JSON object per line; continued when it is there"
+    )
     parser.add_argument("--cache", type=Path, help="folder of the peers' environments (IFONLY_PEERS)")
     options = parser.parse_args()
     with warnings.catch_warnings():

@@ -28,7 +28,10 @@ _ROUNDS = 60
 _GAIN = 0.002  # share of the cost below which a cheaper row is not worth another round
 _EXCHANGES = 4000  # moves of two features that are looked at
 _VALUES = 6
-_PARTS, _TIMES = 40, 3  # parts of the way back that are looked at in the end, and how often the last one is divided anew
+_PARTS, _TIMES = (
+    40,
+    3,
+)  # parts of the way back that are looked at in the end, and how often the last one is divided anew
 
 Priced = tuple[FloatArray, float]
 
