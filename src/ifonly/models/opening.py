@@ -219,8 +219,8 @@ def _check_columns(estimator: Any, frame: pd.DataFrame, *, named: bool) -> None:
 
 
 def _shown(thing: Any) -> str:
-    """Return a class by its name, and anything else by that of its class: a repr may be a page."""
-    return repr(thing) if isinstance(thing, type) else f"an object of class {type(thing).__name__}"
+    """Return a class or a text as it is, and anything else by the name of its class: a repr may be a page."""
+    return repr(thing) if isinstance(thing, (type, str)) else f"an object of class {type(thing).__name__}"
 
 
 def _renamed(estimator: Any, names: Sequence[Any], frame: pd.DataFrame) -> bool:
