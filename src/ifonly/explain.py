@@ -18,6 +18,7 @@ from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Target, as_target, resolve
 from ifonly.data.schema import Numeric, Schema
+from ifonly.data.tables import Given
 from ifonly.errors import (
     CriterionError,
     Infeasible,
@@ -135,6 +136,7 @@ class Explainer:
                 f"The 'tuning' must be a Tuning, got {tuning!r}. Write tuning=Tuning(...), from ifonly.extend."
             )
         self.schema, self.model, self._frame, U = _opened(model, X, schema, surrogate, tuning)
+        self._given = Given.of(X)
         self.surrogate = surrogate if isinstance(self.model, Observed) else None
         self._complete = complete(self.model.read.form)
         labels = None if y is None else np.asarray(y, dtype=object).reshape(-1)
@@ -217,7 +219,8 @@ class Explainer:
         except Infeasible as error:
             error.origin, error.factual, error.schema = origin, asked.frame, asked.query.schema
             raise
-        explanation = replace(asked.explanation(several, time.perf_counter() - began), origin=origin)
+        made = asked.explanation(several, time.perf_counter() - began)
+        explanation = replace(made, origin=origin, given=self._given.beside(row))
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
         if explanation.status in ("feasible", "no_bound") and self.surrogate is None:
@@ -261,7 +264,10 @@ class Explainer:
         have the status "interrupted".
 
         With `to`, answers go to a folder, shard by shard, and nothing is kept in memory. The same call goes on where an
-        earlier one was stopped or killed; see `docs/many-rows.md`.
+        earlier one was stopped or killed. It takes further options: ``key``, the column that names the rows (of a frame,
+        the index does by default); ``shard_rows``, how many make a shard; ``output``, the format of the shards (Parquet
+        where pyarrow is installed); ``reproducible``, so that no search ends by the clock, no times are written, and every
+        run gives the same bytes. See `docs/many-rows.md`.
 
         Parameters
         ----------
@@ -278,14 +284,6 @@ class Explainer:
             of a joblib backend. The default is joblib's own, with `n_jobs` processes.
         to
             A folder for the answers; then a `Batch` is returned, with ``status``, ``verify`` and ``collect``.
-        key
-            With `to`: the column that names the rows; of a frame, the index does by default.
-        shard_rows
-            With `to`: how many rows make a shard.
-        output
-            With `to`: the format of the shards; Parquet where pyarrow is installed.
-        reproducible
-            With `to`: no search ends by the clock and no times are written, so that every run gives the same bytes.
         """
         _check_options(n, time_limit, gap)
         check_workers(n_jobs)
@@ -300,7 +298,7 @@ class Explainer:
             raise CriterionError(f"{', '.join(map(repr, planned))} needs a folder for the answers: to='out'.")
         from ifonly.batch import explain_batch  # noqa: PLC0415 - joblib is loaded only for batches
 
-        return explain_batch(self, rows, gap=gap, **options)
+        return explain_batch(self, rows, gap=gap, **options).given_as(self._given.beside(rows))
 
     def studio(
         self,
@@ -440,7 +438,8 @@ def _widened(schema: Schema, factual: FloatArray) -> Schema:
         if isinstance(feature, Numeric) and (value < feature.lower or value > feature.upper):
             warn(
                 f"{feature.name!r} is {value:g} in this row, outside the range ({feature.lower:g}, {feature.upper:g}) of "
-                "the training data; the range was widened to include it. Give bounds to the schema if that is meant.",
+                "the training data or the schema; the range was widened to include it. Correct the row if it is wrong, or "
+                "give the schema wider bounds if it is not.",
                 OutsideTrainingRange,
             )
             wider[feature.name] = (min(value, feature.lower), max(value, feature.upper))

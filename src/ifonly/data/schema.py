@@ -98,7 +98,7 @@ class Schema:
     def index(self, name: str) -> int:
         """Return the position of a feature, or suggest the nearest name."""
         try:
-            return self._index[name]
+            return self._index[str(name)]  # columns may be called 0, or ("a", "x")
         except KeyError:
             raise SchemaError(
                 f"Unknown feature {name!r}.{did_you_mean(name, self.names)} Known: {', '.join(self.names)}."

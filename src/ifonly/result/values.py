@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args, overload
 
 import pandas as pd
 
 from ifonly.data.schema import Schema
+from ifonly.data.tables import Given
 from ifonly.result.origin import Origin
 from ifonly.tolerances import OPTIMALITY, allowed_gap, relative_gap
 
@@ -199,6 +200,7 @@ class Explanation(Sequence[Counterfactual]):
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
     origin: Origin | None = field(default=None, repr=False, compare=False)
     interrupted: bool = field(default=False, repr=False)
+    given: Given = field(default=Given(), repr=False, compare=False)
 
     @overload
     def __getitem__(self, index: int) -> Counterfactual: ...
@@ -216,9 +218,15 @@ class Explanation(Sequence[Counterfactual]):
     def frame(self, *, ranges: bool = False) -> pd.DataFrame:
         """Return one row per counterfactual, in the columns, order and dtypes of the training data.
 
+        A polars frame where the row came in one, or, if it came in no frame, the training data did.
+
         With `ranges`, each feature that has one is followed by its ``_low`` and ``_high``: while it stays between them,
         and the others as they are, so does the outcome (see `Robustness`). They are missing where nothing changes.
         """
+        return cast("pd.DataFrame", self.given.back(self.rows(ranges=ranges)))
+
+    def rows(self, *, ranges: bool = False) -> pd.DataFrame:
+        """Return `frame` in pandas, with strings as names of the columns, whatever the data came in."""
         rows = pd.concat([c.row for c in self.counterfactuals], ignore_index=True)
         for name in [n for n in rows.columns if any(n in c.ranges for c in self.counterfactuals)] if ranges else ():
             ends = [c.ranges.get(name, (float("nan"), float("nan"))) for c in self.counterfactuals]

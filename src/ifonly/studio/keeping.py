@@ -95,7 +95,7 @@ def _json(job: Job, subject: Subject) -> str:
 def _csv(job: Job, subject: Subject) -> str:
     del subject
     assert job.explanation is not None
-    return job.explanation.frame(ranges=True).to_csv(index=False)
+    return job.explanation.rows(ranges=True).to_csv(index=False)
 
 
 # -- code -------------------------------------------------------------------------------------------------------------
