@@ -17,6 +17,7 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Target, as_target, resolve
+from ifonly.data.given import Given
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import (
     CriterionError,
@@ -215,9 +216,9 @@ class Explainer:
         try:
             several = replace(asked, deadline=deadline, gap=gap, on_event=on_event, proof=proof).answers(n)
         except Infeasible as error:
-            error.origin, error.factual, error.schema = origin, asked.frame, asked.query.schema
+            error.origin, error.factual, error.schema = origin, asked.frame.get(), asked.query.schema
             raise
-        explanation = replace(asked.explanation(several, time.perf_counter() - began), origin=origin)
+        explanation = asked.explanation(several, time.perf_counter() - began, origin)
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
         if explanation.status in ("feasible", "no_bound") and self.surrogate is None:
@@ -341,10 +342,10 @@ class Explainer:
 
     # -- asking -------------------------------------------------------------------------------------------------
     def _ask(self, row: Any, want: Any, criteria: Sequence[Criterion]) -> Question:
-        given = self.schema.row(row)
-        factual = self.schema.encode(given, missing=self.model.read.accepts_missing)[0]
+        given = row if isinstance(row, Given) else Given.of(row, self.schema, missing=self.model.read.accepts_missing)
+        factual = given.factual
         schema = _widened(self.schema, factual)
-        frame = schema.returned(given, factual)
+        frame = given.returned(schema)
         want = self._wish(want, factual)
         goal = resolve(want, self.model)
         query = Query(schema, factual, self.model, self.training, self.random_state, goal)
@@ -433,6 +434,9 @@ def combined(house: Sequence[Criterion], call: Sequence[Criterion]) -> tuple[Cri
 
 def _widened(schema: Schema, factual: FloatArray) -> Schema:
     """Widen the bounds of features in which the factual lies outside them, and say so."""
+    values, (low, high) = factual[schema.number_starts], schema.ends
+    if not np.any((values < low) | (values > high)):
+        return schema
     wider = {}
     for j, feature in enumerate(schema.features):
         value = float(factual[schema.starts[j]])

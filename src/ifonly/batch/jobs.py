@@ -22,7 +22,7 @@ from ifonly.batch.plan import Plan, Shard
 from ifonly.batch.reading import Piece, Source
 from ifonly.batch.records import Record, records_of, unreadable, with_predictions
 from ifonly.batch.shards import State, shard_folder, state_of, write_shard
-from ifonly.errors import SchemaError
+from ifonly.data.given import given_rows
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -162,7 +162,7 @@ def _ask_rest(
         if row in kept:
             continue
         if line in piece.faults:
-            keep(line, [unreadable(row, piece.keys[line], piece.faults[line], plan.labels)])
+            keep(line, [unreadable(row, piece.keys[line], piece.faults[line])])
         elif key in known:
             keep(line, _copied(known[key], row, piece.keys[line], timed=job.timed))
         else:
@@ -194,17 +194,15 @@ def _copied(records: list[Record], row: int, key: str | None, *, timed: bool) ->
 
 def _predict_rest(job: Job, shard: Shard, piece: Piece, records: list[Record]) -> None:
     """Fill in what the model says of rows without an answer, all in one call."""
-    lines = [r["row"] - shard.first for r in records if r["factual_prediction"] is None and r["status"] != "invalid"]
+    rows = [r["row"] for r in records if r["factual_prediction"] is None and r["status"] != "invalid"]
     model, schema = job.explainer.model, job.explainer.schema
-    codes: dict[int, Any] = {}
-    for line in lines:
-        with suppress(SchemaError):
-            codes[line] = schema.encode(piece.frame.iloc[[line]], missing=model.read.accepts_missing)[0]
+    table = schema.frame(piece.frame.iloc[[row - shard.first for row in rows]])
+    given = given_rows(table, schema, missing=model.read.accepts_missing)
+    codes = {row: found.factual for row, found in zip(rows, given, strict=True) if found is not None}
     said: dict[int, Any] = {}
     with suppress(Exception):  # a model that fails on a row has said so in the row's message
         if codes:
-            labels = model.predict(np.array(list(codes.values())))
-            said = {shard.first + line: label for line, label in zip(codes, labels, strict=True)}
+            said = dict(zip(codes, model.predict(np.array(list(codes.values()))), strict=True))
     with_predictions(records, said, job.plan.labels)
 
 

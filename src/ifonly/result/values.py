@@ -13,6 +13,7 @@ import pandas as pd
 
 from ifonly.data.schema import Schema
 from ifonly.result.origin import Origin
+from ifonly.runtime.later import deferred
 from ifonly.tolerances import OPTIMALITY, allowed_gap, relative_gap
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def worst_status(certificates: Iterable[Certificate]) -> Status:
     return max((c.status for c in certificates), key=get_args(Status).index, default="optimal")
 
 
+@deferred("row")
 @dataclass(frozen=True, repr=False)
 class Counterfactual:
     """One answer: a row that the user's own model has confirmed.
@@ -169,6 +171,7 @@ class Counterfactual:
         return f"Counterfactual({changes or 'no change'}{more}; {self.prediction!r}, {self.certificate})"
 
 
+@deferred("factual")
 @dataclass(frozen=True, repr=False)
 class Explanation(Sequence[Counterfactual]):
     """The answer to one question: counterfactuals, best first, and the factual they start from.

@@ -24,6 +24,7 @@ from ifonly.question.goal import IntervalGoal
 from ifonly.question.statement import Statement
 from ifonly.question.training import Training
 from ifonly.question.wrapping import Wraps
+from ifonly.result.origin import Origin
 from ifonly.result.values import Certificate, Counterfactual, Explanation
 from ifonly.search.answering import Answer, Question, Several
 from ifonly.search.engines import find
@@ -97,9 +98,9 @@ class ObservedQuestion(Question):
     def _said(self, row: FloatArray) -> Any:
         return plain(self.query.model.predict(row)[0])
 
-    def explanation(self, several: Several, seconds: float) -> Explanation:
+    def explanation(self, several: Several, seconds: float, origin: Origin | None = None) -> Explanation:
         """Put the answers together, and say that nothing is proven."""
-        made = super().explanation(several, seconds)
+        made = super().explanation(several, seconds, origin)
         return replace(made, notes=(*made.notes, OBSERVED))
 
 
