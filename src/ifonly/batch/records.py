@@ -190,8 +190,11 @@ def _finite(value: Any) -> float | None:
     return float(value) if value is not None and isfinite(value) else None
 
 
-def with_predictions(records: Sequence[Record], said: Mapping[int, Any], labels: LabelKind) -> None:
-    """Fill in the model's word on rows that have no answer."""
+def with_predictions(
+    records: Sequence[Record], said: Mapping[int, Any], scores: Mapping[int, float | None], labels: LabelKind
+) -> None:
+    """Fill in the model's word on rows that have no answer, and their scores."""
     for record in records:
         if record["factual_prediction"] is None and record["row"] in said:
             record["factual_prediction"] = _label(said[record["row"]], labels)
+            record["factual_score"] = _finite(scores[record["row"]])
