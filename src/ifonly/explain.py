@@ -17,13 +17,12 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Target, as_target, resolve
-from ifonly.data.given import Given
-from ifonly.data.schema import Numeric, Schema
+from ifonly.data.given import Given, widened
+from ifonly.data.schema import Schema
 from ifonly.errors import (
     CriterionError,
     Infeasible,
     NotProvenOptimal,
-    OutsideTrainingRange,
     warn,
 )
 from ifonly.events import Finished, OnEvent
@@ -344,7 +343,7 @@ class Explainer:
     def _ask(self, row: Any, want: Any, criteria: Sequence[Criterion]) -> Question:
         given = row if isinstance(row, Given) else Given.of(row, self.schema, missing=self.model.read.accepts_missing)
         factual = given.factual
-        schema = _widened(self.schema, factual)
+        schema = widened(self.schema, factual)
         frame = given.returned(schema)
         want = self._wish(want, factual)
         goal = resolve(want, self.model)
@@ -430,21 +429,3 @@ def combined(house: Sequence[Criterion], call: Sequence[Criterion]) -> tuple[Cri
     if not any(isinstance(c, Proximity) for c in merged):
         merged = (Proximity("l1", scale="auto"), *merged)
     return merged
-
-
-def _widened(schema: Schema, factual: FloatArray) -> Schema:
-    """Widen the bounds of features in which the factual lies outside them, and say so."""
-    values, (low, high) = factual[schema.number_starts], schema.ends
-    if not np.any((values < low) | (values > high)):
-        return schema
-    wider = {}
-    for j, feature in enumerate(schema.features):
-        value = float(factual[schema.starts[j]])
-        if isinstance(feature, Numeric) and (value < feature.lower or value > feature.upper):
-            warn(
-                f"{feature.name!r} is {value:g} in this row, outside the range ({feature.lower:g}, {feature.upper:g}) of "
-                "the training data; the range was widened to include it. Give bounds to the schema if that is meant.",
-                OutsideTrainingRange,
-            )
-            wider[feature.name] = (min(value, feature.lower), max(value, feature.upper))
-    return schema.with_all_bounds(wider) if wider else schema

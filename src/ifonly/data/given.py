@@ -6,13 +6,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ifonly.arrays import FloatArray
-from ifonly.data.schema import Schema
+from ifonly.data.schema import Numeric, Schema
+from ifonly.errors import OutsideTrainingRange, warn
 from ifonly.runtime.later import Later
 
-__all__ = ["Given", "given_rows"]
+__all__ = ["Given", "given_rows", "widened"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,3 +80,21 @@ def _halved(
         yield from _halved(table, middle, high, schema, missing)
         return
     yield from (Given(u, table, low + i) for i, u in enumerate(U))
+
+
+def widened(schema: Schema, factual: FloatArray) -> Schema:
+    """Widen the bounds of features in which the factual lies outside them, and say so."""
+    values, (low, high) = factual[schema.number_starts], schema.ends
+    if not np.any((values < low) | (values > high)):
+        return schema
+    wider = {}
+    for j, feature in enumerate(schema.features):
+        value = float(factual[schema.starts[j]])
+        if isinstance(feature, Numeric) and (value < feature.lower or value > feature.upper):
+            warn(
+                f"{feature.name!r} is {value:g} in this row, outside the range ({feature.lower:g}, {feature.upper:g}) of "
+                "the training data; the range was widened to include it. Give bounds to the schema if that is meant.",
+                OutsideTrainingRange,
+            )
+            wider[feature.name] = (min(value, feature.lower), max(value, feature.upper))
+    return schema.with_all_bounds(wider) if wider else schema
