@@ -17,13 +17,13 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Target, as_target, resolve
-from ifonly.data.schema import Numeric, Schema
-from ifonly.data.tables import Given
+from ifonly.data.given import Given, widened
+from ifonly.data.schema import Schema
+from ifonly.data.tables import TableKind
 from ifonly.errors import (
     CriterionError,
     Infeasible,
     NotProvenOptimal,
-    OutsideTrainingRange,
     warn,
 )
 from ifonly.events import Finished, OnEvent
@@ -136,7 +136,7 @@ class Explainer:
                 f"The 'tuning' must be a Tuning, got {tuning!r}. Write tuning=Tuning(...), from ifonly.extend."
             )
         self.schema, self.model, self._frame, U = _opened(model, X, schema, surrogate, tuning)
-        self._given = Given.of(X)
+        self._given = TableKind.of(X)
         self.surrogate = surrogate if isinstance(self.model, Observed) else None
         self._complete = complete(self.model.read.form)
         labels = None if y is None else np.asarray(y, dtype=object).reshape(-1)
@@ -217,10 +217,9 @@ class Explainer:
         try:
             several = replace(asked, deadline=deadline, gap=gap, on_event=on_event, proof=proof).answers(n)
         except Infeasible as error:
-            error.origin, error.factual, error.schema = origin, asked.frame, asked.query.schema
+            error.origin, error.factual, error.schema = origin, asked.frame.get(), asked.query.schema
             raise
-        made = asked.explanation(several, time.perf_counter() - began)
-        explanation = replace(made, origin=origin, given=self._given.beside(row))
+        explanation = asked.explanation(several, time.perf_counter() - began, origin, self._given.beside(row))
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
         if explanation.status in ("feasible", "no_bound") and self.surrogate is None:
@@ -340,10 +339,10 @@ class Explainer:
 
     # -- asking -------------------------------------------------------------------------------------------------
     def _ask(self, row: Any, want: Any, criteria: Sequence[Criterion]) -> Question:
-        given = self.schema.row(row)
-        factual = self.schema.encode(given, missing=self.model.read.accepts_missing)[0]
-        schema = _widened(self.schema, factual)
-        frame = schema.returned(given, factual)
+        given = row if isinstance(row, Given) else Given.of(row, self.schema, missing=self.model.read.accepts_missing)
+        factual = given.factual
+        schema = widened(self.schema, factual)
+        frame = given.returned(schema)
         want = self._wish(want, factual)
         goal = resolve(want, self.model)
         query = Query(schema, factual, self.model, self.training, self.random_state, goal)
@@ -428,19 +427,3 @@ def combined(house: Sequence[Criterion], call: Sequence[Criterion]) -> tuple[Cri
     if not any(isinstance(c, Proximity) for c in merged):
         merged = (Proximity("l1", scale="auto"), *merged)
     return merged
-
-
-def _widened(schema: Schema, factual: FloatArray) -> Schema:
-    """Widen the bounds of features in which the factual lies outside them, and say so."""
-    wider = {}
-    for j, feature in enumerate(schema.features):
-        value = float(factual[schema.starts[j]])
-        if isinstance(feature, Numeric) and (value < feature.lower or value > feature.upper):
-            warn(
-                f"{feature.name!r} is {value:g} in this row, outside the range ({feature.lower:g}, {feature.upper:g}) of "
-                "the training data or the schema; the range was widened to include it. Correct the row if it is wrong, or "
-                "give the schema wider bounds if it is not.",
-                OutsideTrainingRange,
-            )
-            wider[feature.name] = (min(value, feature.lower), max(value, feature.upper))
-    return schema.with_all_bounds(wider) if wider else schema

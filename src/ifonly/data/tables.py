@@ -11,29 +11,29 @@ import pandas as pd
 
 from ifonly.errors import SchemaError, did_you_mean
 
-__all__ = ["Given", "align", "as_frame", "as_row", "column_diff", "shorten"]
+__all__ = ["ANY_TABLE", "TableKind", "align", "as_frame", "as_row", "column_diff", "shorten"]
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """Form in which a caller has tables: the labels of the columns where they are no strings, and whether it is polars."""
+class TableKind:
+    """Kind of table that a caller has: the labels of the columns where they are no strings, and whether it is polars."""
 
     columns: pd.Index[Any] | None = None
     polars: bool = False
 
     @classmethod
-    def of(cls, data: Any) -> Given:
-        """Return the form of a table; a row that is none (a dict, a list) has no form of its own."""
+    def of(cls, data: Any) -> TableKind:
+        """Return the kind of a table; a row that is none (a dict, a list) has no kind of its own."""
         if _is_polars(data):
             return cls(polars=True)
         columns = data.columns if isinstance(data, pd.DataFrame) else None
         strange = columns is not None and not all(isinstance(c, str) for c in columns)
         return cls(columns if strange else None)
 
-    def beside(self, row: Any) -> Given:
-        """Return the form for the answer to a row: its own, where it is a frame."""
+    def beside(self, row: Any) -> TableKind:
+        """Return the kind for the answer to a row: its own, where it is a frame."""
         is_frame = _is_polars(row) or isinstance(row, pd.DataFrame)
-        return Given(self.columns, _is_polars(row) if is_frame else self.polars)
+        return TableKind(self.columns, _is_polars(row) if is_frame else self.polars)
 
     def back(self, frame: pd.DataFrame) -> Any:
         """Return a frame with string names as the caller has them; other columns that it may have keep their names."""
@@ -43,6 +43,9 @@ class Given:
             same = len(named) == len(self.columns) and set(label) == {str(c) for c in frame.columns}
             frame = frame.set_axis(self.columns if same and named == list(self.columns) else pd.Index(named), axis=1)
         return _to_polars(frame) if self.polars else frame
+
+
+ANY_TABLE = TableKind()  # of no caller in particular: pandas, names that are strings
 
 
 def _is_polars(data: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import pandas as pd
 
-from ifonly.data.tables import Given
+from ifonly.data.tables import ANY_TABLE, TableKind
 from ifonly.errors import Infeasible
 from ifonly.result.values import Explanation
 
@@ -55,9 +55,9 @@ class Explanations(Sequence[Outcome]):
     outcomes: tuple[Outcome, ...]
     seconds: float
     names: tuple[Any, ...] = field(default=(None,), compare=False)
-    given: Given = field(default=Given(), repr=False, compare=False)
+    given: TableKind = field(default=ANY_TABLE, repr=False, compare=False)
 
-    def given_as(self, given: Given) -> Explanations:
+    def given_as(self, given: TableKind) -> Explanations:
         """Return the same answers, given back in the form in which the caller has tables."""
         outcomes = (
             o if o.explanation is None else replace(o, explanation=replace(o.explanation, given=given)) for o in self

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args, overload
 import pandas as pd
 
 from ifonly.data.schema import Schema
-from ifonly.data.tables import Given
+from ifonly.data.tables import ANY_TABLE, TableKind
 from ifonly.result.origin import Origin
+from ifonly.runtime.later import deferred
 from ifonly.tolerances import OPTIMALITY, allowed_gap, relative_gap
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def worst_status(certificates: Iterable[Certificate]) -> Status:
     return max((c.status for c in certificates), key=get_args(Status).index, default="optimal")
 
 
+@deferred("row")
 @dataclass(frozen=True, repr=False)
 class Counterfactual:
     """One answer: a row that the user's own model has confirmed.
@@ -170,6 +172,7 @@ class Counterfactual:
         return f"Counterfactual({changes or 'no change'}{more}; {self.prediction!r}, {self.certificate})"
 
 
+@deferred("factual")
 @dataclass(frozen=True, repr=False)
 class Explanation(Sequence[Counterfactual]):
     """The answer to one question: counterfactuals, best first, and the factual they start from.
@@ -200,7 +203,7 @@ class Explanation(Sequence[Counterfactual]):
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
     origin: Origin | None = field(default=None, repr=False, compare=False)
     interrupted: bool = field(default=False, repr=False)
-    given: Given = field(default=Given(), repr=False, compare=False)
+    given: TableKind = field(default=ANY_TABLE, repr=False, compare=False)
 
     @overload
     def __getitem__(self, index: int) -> Counterfactual: ...

@@ -15,6 +15,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
+from ifonly.data.tables import ANY_TABLE, TableKind
 from ifonly.errors import CriterionError, OutOfTime, SolverError
 from ifonly.models.form import Form
 from ifonly.models.forms.complete import complete
@@ -24,6 +25,7 @@ from ifonly.question.goal import IntervalGoal
 from ifonly.question.statement import Statement
 from ifonly.question.training import Training
 from ifonly.question.wrapping import Wraps
+from ifonly.result.origin import Origin
 from ifonly.result.values import Certificate, Counterfactual, Explanation
 from ifonly.search.answering import Answer, Question, Several
 from ifonly.search.engines import find
@@ -100,9 +102,11 @@ class ObservedQuestion(Question):
     def _said(self, row: FloatArray) -> Any:
         return plain(self.query.model.predict(row)[0])
 
-    def explanation(self, several: Several, seconds: float) -> Explanation:
+    def explanation(
+        self, several: Several, seconds: float, origin: Origin | None = None, given: TableKind = ANY_TABLE
+    ) -> Explanation:
         """Put the answers together, and say that nothing is proven."""
-        made = super().explanation(several, seconds)
+        made = super().explanation(several, seconds, origin, given)
         return replace(made, notes=(*made.notes, OBSERVED))
 
 
