@@ -13,10 +13,9 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
 from ifonly.data.tables import align, as_frame, column_diff
 from ifonly.errors import SchemaError, UnsupportedModel
-from ifonly.models.read import Model
+from ifonly.models.read import Model, Rows
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import read_estimator
-from ifonly.models.rows import Rows
 from ifonly.runtime.tuning import DEFAULT, Tuning
 
 __all__ = ["Observe", "complete_row", "open_model", "open_part"]

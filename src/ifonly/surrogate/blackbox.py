@@ -14,8 +14,7 @@ from ifonly.data.features import plain
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import UnsupportedModel
 from ifonly.models.opening import open_model
-from ifonly.models.read import Model, Observed, Read
-from ifonly.models.rows import Rows
+from ifonly.models.read import Model, Observed, Read, Rows
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.tuning import DEFAULT, Tuning
