@@ -15,22 +15,20 @@ from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
 from ifonly.question.training import Training
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning import DEFAULT, Observing
 
-__all__ = ["ROWS", "Oracle", "known_leads", "leads", "sample_said"]
-
-ROWS = 30_000  # rows that are put to the black box for one answer at most
-_FIRST = 16  # rows of the first call, by which its pace is measured
-_PIECE = 0.25  # seconds that one call should take at most
-_CLIP = 6.0  # log-odds beyond which a probability tells nothing more about the boundary
-_LEAST = 0.02  # least size of a lead: its sign is the black box's word, whatever its scores say
+__all__ = ["Oracle", "known_leads", "leads", "sample_said"]
 
 
 class Oracle:
     """The black box, asked in pieces small enough to keep the deadline; what could not be asked is not confirmed."""
 
-    def __init__(self, goal: Goal, deadline: Deadline, scale: float = 1.0, rows: int = ROWS) -> None:
-        self.goal, self.deadline, self.scale, self.left = goal, deadline, scale, rows
-        self._pace = _PIECE / _FIRST  # seconds per row
+    def __init__(
+        self, goal: Goal, deadline: Deadline, scale: float = 1.0, tuning: Observing = DEFAULT.observing
+    ) -> None:
+        self.goal, self.deadline, self.scale, self.tuning = goal, deadline, scale, tuning
+        self.left = tuning.rows
+        self._pace = tuning.piece / tuning.first  # seconds per row
         self._said: dict[bytes, bool] = {}
 
     @property
@@ -51,18 +49,19 @@ class Oracle:
         """Return by how much rows have the wanted outcome, positive iff confirmed; NaN where it was not asked."""
         out = np.full(len(U), np.nan)
         for piece in self._pieces(len(U)):
-            out[piece] = leads(self.goal, self.goal.read.form(U[piece]), self.goal.confirmed(U[piece]), self.scale)
+            scores, good = self.goal.read.form(U[piece]), self.goal.confirmed(U[piece])
+            out[piece] = leads(self.goal, scores, good, self.scale, self.tuning)
         return out
 
     def _pieces(self, count: int) -> Iterator[slice]:
         """Yield slices of rows to ask about, each timed, until all are asked or the oracle is spent."""
         at = 0
         while at < count and not self.spent:
-            seconds = min(_PIECE, 0.5 * self.deadline.left())
+            seconds = min(self.tuning.piece, 0.5 * self.deadline.left())
             size = max(1, min(count - at, self.left, int(seconds / self._pace)))
             began = time.perf_counter()
             yield slice(at, at + size)
-            self._pace = max((time.perf_counter() - began) / size, _PIECE / ROWS)
+            self._pace = max((time.perf_counter() - began) / size, self.tuning.piece / self.tuning.rows)
             self.left, at = self.left - size, at + size
 
 
@@ -74,7 +73,7 @@ def known_leads(goal: Goal, training: Training) -> FloatArray:
         good = np.array([any(s == label for label in labels) for s in said], dtype=np.bool_)
     else:
         good = goal.holds_scores(scores)
-    return leads(goal, scores, np.asarray(good, dtype=np.bool_), training.score_scale)
+    return leads(goal, scores, np.asarray(good, dtype=np.bool_), training.score_scale, training.tuning.observing)
 
 
 def sample_said(training: Training) -> Any:
@@ -82,23 +81,23 @@ def sample_said(training: Training) -> Any:
     return training.memo.get("said", "sample", lambda: training.model.predict(training.sample))
 
 
-def leads(goal: Goal, scores: FloatArray, good: npt.NDArray[np.bool_], scale: float) -> FloatArray:
+def leads(goal: Goal, scores: FloatArray, good: npt.NDArray[np.bool_], scale: float, tuning: Observing) -> FloatArray:
     """Return by how much rows have the wanted outcome, in a unit that is smooth where the black box tells enough.
 
     Log-odds against the runner-up or the wanted probability; the decision function; the distance from the nearer end of
     an interval, in units of `scale`; else 1. The sign is that of the black box's own word: positive iff it confirms the row.
     """
-    size = np.abs(np.nan_to_num(_margin(goal, scores, scale), nan=1.0))
-    return np.asarray(np.where(good, 1.0, -1.0) * np.clip(size, _LEAST, _CLIP))
+    size = np.abs(np.nan_to_num(_margin(goal, scores, scale, tuning.clip), nan=1.0))
+    return np.asarray(np.where(good, 1.0, -1.0) * np.clip(size, tuning.least_lead, tuning.clip))
 
 
-def _margin(goal: Goal, scores: FloatArray, scale: float) -> FloatArray:
+def _margin(goal: Goal, scores: FloatArray, scale: float, clip: float) -> FloatArray:
     if isinstance(goal, IntervalGoal):
         room = np.minimum(scores[:, 0] - goal.low, goal.high - scores[:, 0])
         return np.asarray(room / scale)
     probabilities = goal.read.probabilities(scores)
     if probabilities is not None:
-        p = np.clip(probabilities, np.exp(-_CLIP), 1.0)
+        p = np.clip(probabilities, np.exp(-clip), 1.0)
         if isinstance(goal, AnyClassGoal):
             wanted = list(goal.indices)
             return np.asarray(np.log(p[:, wanted].max(axis=1) / np.delete(p, wanted, axis=1).max(axis=1)))
@@ -106,7 +105,7 @@ def _margin(goal: Goal, scores: FloatArray, scale: float) -> FloatArray:
         own = p[:, goal.index]
         if isinstance(goal, ProbabilityGoal):
             t = goal.probability
-            return np.asarray(np.log(own / np.clip(1.0 - own, np.exp(-_CLIP), 1.0)) - np.log(t / (1.0 - t)))
+            return np.asarray(np.log(own / np.clip(1.0 - own, np.exp(-clip), 1.0)) - np.log(t / (1.0 - t)))
         return np.asarray(np.log(own / np.delete(p, goal.index, axis=1).max(axis=1)))
     if isinstance(goal.read.rule, Sign):
         return scores[:, 0] - goal.read.threshold

@@ -16,19 +16,11 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.question.abilities import verified
 from ifonly.question.statement import Statement
+from ifonly.runtime.tuning import Pulling
 from ifonly.surrogate.oracle import Oracle
 from ifonly.surrogate.sampling import Sampler
 
 __all__ = ["Puller"]
-
-_SHARES = (0.0, 0.25, 0.5, 0.75, 0.875, 0.9375, 0.984375)  # parts of a move that are kept
-_ROUNDS = 60
-_GAIN = 0.002  # share of the cost below which a cheaper row is not worth another round
-_PIECE = 256  # rows that are put to the black box at once, cheapest first
-_EXCHANGES = 4000  # moves of two features that are looked at
-_VALUES = 6
-_NEAR = 1.5  # times the best cost, up to which a row is worth exchanges
-_DIGITS = 4  # of the way back that a number is known to in the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +30,11 @@ class Puller:
     statement: Statement
     sampler: Sampler
     oracle: Oracle
+
+    @property
+    def tuning(self) -> Pulling:
+        """The tuned numbers."""
+        return self.statement.query.tuning.pulling
 
     def meets(self, rows: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows meet all demands but the goal, by the word of the user's own models."""
@@ -57,10 +54,11 @@ class Puller:
         rows, costs = rows[costs < below], costs[costs < below]
         good = self.meets(rows) if len(rows) else np.zeros(0, dtype=np.bool_)
         rows, costs = rows[good], costs[good]
-        for at in range(0, len(rows), _PIECE):
+        many = self.tuning.at_once
+        for at in range(0, len(rows), many):
             if self.oracle.spent:
                 return None
-            found = np.flatnonzero(self.oracle.confirmed(rows[at : at + _PIECE]))
+            found = np.flatnonzero(self.oracle.confirmed(rows[at : at + many]))
             if found.size:
                 return rows[at + found[0]], float(costs[at + found[0]])
         return None
@@ -70,12 +68,13 @@ class Puller:
 
         Exchanges are tried only where the row is not much dearer than the `best` that is known.
         """
-        for _ in range(_ROUNDS):
+        tuning = self.tuning
+        for _ in range(tuning.rounds):
             found = self.cheapest(self._back(u), cost)
-            if found is None or cost - found[1] < _GAIN * cost:
+            if found is None or cost - found[1] < tuning.gain * cost:
                 u, cost = (u, cost) if found is None else found
-                near = cost < _NEAR * best
-                found = self.cheapest(self._exchanged(u), (1.0 - _GAIN) * cost) if near else None
+                near = cost < tuning.near * best
+                found = self.cheapest(self._exchanged(u), (1.0 - tuning.gain) * cost) if near else None
             if found is None or self.oracle.spent:
                 break
             u, cost = found
@@ -88,7 +87,7 @@ class Puller:
             if not isinstance(schema.features[j], Numeric):
                 continue
             at, refused = schema.starts[j], float(factual[schema.starts[j]])
-            for _ in range(_DIGITS):
+            for _ in range(self.tuning.digits):
                 values = self._snapped(j, np.linspace(refused, u[at], 11)[1:-1])
                 rows = np.repeat(u[None, :], len(values), axis=0)
                 rows[:, at] = values
@@ -107,7 +106,7 @@ class Puller:
     def _changed(self, u: FloatArray) -> list[int]:
         return [int(j) for j in np.flatnonzero(self.statement.query.changed(u[None, :])[0]) if j in self.sampler.free]
 
-    def _nearer(self, u: FloatArray, j: int, shares: tuple[float, ...] = _SHARES) -> FloatArray:
+    def _nearer(self, u: FloatArray, j: int, shares: tuple[float, ...]) -> FloatArray:
         """Return values of one feature that are nearer to the factual's than the row's own."""
         schema, factual = self.statement.query.schema, self.statement.query.factual
         part, feature = schema.slice(j), schema.features[j]
@@ -128,25 +127,27 @@ class Puller:
         rows = [u[None, :]]
         changed = self._changed(u)
         for j in changed:
-            values = self._nearer(u, j)
+            values = self._nearer(u, j, self.tuning.shares)
             part = np.repeat(u[None, :], len(values), axis=0)
             part[:, schema.slice(j)] = values
             rows.append(part)
         numbers = [schema.starts[j] for j in changed if isinstance(schema.features[j], Numeric)]
         if len(numbers) > 1:
-            part = np.repeat(u[None, :], len(_SHARES), axis=0)
-            part[:, numbers] = factual[numbers] + np.array(_SHARES)[:, None] * (u[numbers] - factual[numbers])
+            part = np.repeat(u[None, :], len(self.tuning.shares), axis=0)
+            part[:, numbers] = factual[numbers] + np.array(self.tuning.shares)[:, None] * (
+                u[numbers] - factual[numbers]
+            )
             rows.append(part)
         return self.sampler.settled(np.vstack(rows))
 
     def _exchanged(self, u: FloatArray) -> FloatArray:
         """Return rows with one changed feature drawn back and another feature elsewhere."""
-        schema = self.statement.query.schema
-        one = [(j, v) for j in self._changed(u) for v in self._nearer(u, j, (0.0, 0.5, 0.9))]
-        other = [(k, v) for k in self.sampler.free for v in self.sampler.values(k, _VALUES)]
+        schema, tuning = self.statement.query.schema, self.tuning
+        one = [(j, v) for j in self._changed(u) for v in self._nearer(u, j, tuning.exchanged)]
+        other = [(k, v) for k in self.sampler.free for v in self.sampler.values(k, tuning.values)]
         pairs = [(a, b) for a in range(len(one)) for b in range(len(other)) if one[a][0] != other[b][0]]
-        if len(pairs) > _EXCHANGES:
-            chosen = self.sampler.rng.choice(len(pairs), _EXCHANGES, replace=False)
+        if len(pairs) > tuning.exchanges:
+            chosen = self.sampler.rng.choice(len(pairs), tuning.exchanges, replace=False)
             pairs = [pairs[i] for i in sorted(chosen)]
         rows = np.repeat(u[None, :], len(pairs), axis=0)
         for row, (a, b) in zip(rows, pairs, strict=True):
