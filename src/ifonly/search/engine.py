@@ -6,7 +6,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
+from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
 from ifonly.question.criterion import HasConsequences
 from ifonly.question.demand import BoxDemand
@@ -15,7 +17,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.search.progress import Progress
 
-__all__ = ["NO_SOLVER", "Engine", "Separable", "fills_gaps", "largest_only", "separable"]
+__all__ = ["NO_SOLVER", "Engine", "Separable", "by_cells", "largest_only", "separable"]
 
 NO_SOLVER = "no solver needed"
 
@@ -96,7 +98,15 @@ def _on_single_features(statement: Statement) -> Separable | None:
     return None if goal is None else Separable(goal, most)
 
 
-def fills_gaps(statement: Statement, box: Box) -> bool:
+def by_cells(statement: Statement, box: Box, question: Separable | None) -> bool:
+    """Whether a search cell by cell can close it: sums of trees, a goal linear in them, cells that have an order of cost."""
+    form = statement.form
+    if question is None or not isinstance(form, Ensemble) or _fills_gaps(statement, box):
+        return False
+    return bool(question.goal.gaps([Affine()] * form.n_outputs, 0.0))
+
+
+def _fills_gaps(statement: Statement, box: Box) -> bool:
     """Whether a value may take the place of a missing one: it has no distance, so cells have no order of cost."""
     factual, schema = statement.query.factual, statement.query.schema
     if not np.isnan(factual).any():
