@@ -22,8 +22,8 @@ import numpy as np
 _SAME = 2e-6  # of a cost: within it, two proven costs are the same
 
 
-def models() -> dict[str, Any]:
-    """Return what is asked about, by name: linear, trees, forests, boosting, networks."""
+def models(only: str = "") -> dict[str, Any]:
+    """Return what is asked about, by name: linear, trees, forests, boosting, networks; those whose name has `only` in it."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
@@ -50,18 +50,20 @@ def models() -> dict[str, Any]:
     }
     out = {}
     for name, kind in kinds.items():
+        if only not in name:
+            continue
         scale = make_column_transformer((OneHotEncoder(), words), (StandardScaler(), numbers))
         out[name] = make_pipeline(scale, kind).fit(data.frame, data.target)
     return out
 
 
-def serve(seconds: float) -> None:
+def serve(seconds: float, only: str = "") -> None:
     """Answer lines of model and row with cost, processor time and whether it is proven."""
     from ifonly import Explainer
     from ifonly.datasets import german_credit
 
     warnings.simplefilter("ignore")
-    data, fitted = german_credit(), models()
+    data, fitted = german_credit(), models(only)
     explainers = {name: Explainer(model, data.frame) for name, model in fitted.items()}
     rows = {n: np.flatnonzero(m.predict(data.frame) != data.wanted).tolist() for n, m in fitted.items()}
     print(json.dumps(rows), flush=True)
@@ -76,10 +78,10 @@ def serve(seconds: float) -> None:
         print(json.dumps([cost, time.process_time() - began, proven]), flush=True)
 
 
-def started(folder: Path, seconds: float) -> subprocess.Popen[str]:
+def started(folder: Path, seconds: float, only: str = "") -> subprocess.Popen[str]:
     """Return the process that answers with the package of a checkout."""
     environment = os.environ | {"PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, "--serve", str(seconds)]
+    command = [sys.executable, __file__, "--serve", str(seconds), "--only", only]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 
@@ -93,9 +95,9 @@ def asked(process: subprocess.Popen[str], name: str, row: int) -> tuple[float | 
     return cost, seconds, proven
 
 
-def compared(before: Path, after: Path, factuals: int, seconds: float) -> list[str]:
+def compared(before: Path, after: Path, factuals: int, seconds: float, only: str = "") -> list[str]:
     """Return the table, a line per model."""
-    both = [started(folder, seconds) for folder in (before, after)]
+    both = [started(folder, seconds, only) for folder in (before, after)]
     rows = [json.loads(p.stdout.readline()) for p in both if p.stdout is not None][-1]
     lines = [
         "| model | before, ms | after, ms | after / before | same cost | proven before, after |",
@@ -133,12 +135,14 @@ def main() -> int:
     parser.add_argument("--after", type=Path, default=Path())
     parser.add_argument("--factuals", type=int, default=20)
     parser.add_argument("--time-limit", type=float, default=20.0)
+    parser.add_argument("--only", default="", help="models with this in their name")
     parser.add_argument("--serve", type=float, default=None, help="(for the processes that it starts)")
     options = parser.parse_args()
     if options.serve is not None:
-        serve(options.serve)
+        serve(options.serve, options.only)
         return 0
-    print("\n".join(compared(options.before.resolve(), options.after.resolve(), options.factuals, options.time_limit)))
+    folders = (options.before.resolve(), options.after.resolve())
+    print("\n".join(compared(*folders, options.factuals, options.time_limit, options.only)))
     return 0
 
 

@@ -120,7 +120,7 @@ def parts_table(names: list[str], rows: int, most_parts: int) -> None:
         parts, seconds = 0, [0.0, 0.0]
         for explainer, row, want in asked(name, "l1", rows):
             question = explainer._ask(row, want, ())
-            statement = question._with_first_margin(question.statement)
+            statement = question.goal.with_first_margin(question.statement)
             counts = []
             for side, which in enumerate(("", "numpy")):
                 switch(which)

@@ -38,14 +38,18 @@ class Walk:
         Modules of ifonly in which a function was called.
     functions
         Those functions, as (module, name).
+    handing
+        Modules of which a function called one of another module: they hand the question, or a part of it, on. The
+        others only answer, and who follows where a question goes need not open them.
     depth
-        The greatest number of them that were under way at once.
+        The greatest number of functions that were under way at once.
     chain
         The modules of the longest chain: those that were under way at once, where these were most.
     """
 
     modules: set[str] = field(default_factory=set)
     functions: set[tuple[str, str]] = field(default_factory=set)
+    handing: set[str] = field(default_factory=set)
     depth: int = 0
     chain: tuple[str, ...] = ()
 
@@ -68,6 +72,8 @@ class Walk:
                 stack.pop()
                 return
             module = path.relative_to(_SOURCE).with_suffix("").as_posix().replace("/", ".")
+            if stack and stack[-1] != module:
+                self.handing.add(stack[-1])
             stack.append(module)
             self.modules.add(module)
             self.functions.add((module, name))
@@ -174,12 +180,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.walks", description=__doc__)
     parser.add_argument("--names", action="store_true", help="also the modules that each walk passes")
     names = parser.parse_args().names
-    print(f"{'question':<20}{'modules':>9}{'functions':>11}{'depth':>7}{'chain':>7}")
+    print(f"{'question':<20}{'modules':>9}{'hand on':>9}{'functions':>11}{'depth':>7}{'chain':>7}")
     for name in WALKS:
         found = walk(name)
-        print(f"{name:<20}{len(found.modules):>9}{len(found.functions):>11}{found.depth:>7}{len(found.chain):>7}")
+        counts = (len(found.modules), len(found.handing))
+        print(f"{name:<20}{counts[0]:>9}{counts[1]:>9}{len(found.functions):>11}{found.depth:>7}{len(found.chain):>7}")
         if names:
-            print("    modules: " + ", ".join(sorted(found.modules)))
+            print("    hand on: " + ", ".join(sorted(found.handing)))
+            print("    only answer: " + ", ".join(sorted(found.modules - found.handing)))
             print("    longest chain: " + " -> ".join(found.chain))
 
 

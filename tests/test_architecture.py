@@ -288,7 +288,7 @@ def is_row(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 # Where numbers that were tuned would be; they belong in runtime/tuning.py, and tolerances in tolerances.py.
-TUNED = {"criteria", "models", "program", "question", "search", "solvers"}
+TUNED = {"criteria", "models", "program", "question", "search", "solvers", "surrogate"}
 NUMERIC_CALLS = {"float", "int", "frozenset", "np.array", "np.float32", "np.float64", "np.linspace", "np.geomspace"}
 
 # Numbers that nobody tunes, with the reason.
@@ -309,6 +309,7 @@ CONSTANTS = {
     "ifonly.solvers.highs: _BEYOND_REACH": "below what HiGHS takes for infinite, 1e20",
     "ifonly.solvers.priced_lp: _DUAL, _PRIMAL": "HiGHS's own codes of its two simplex methods",
     "ifonly.solvers.priced_lp: _INFINITY": "HiGHS's own infinity is less",
+    "ifonly.surrogate.blackbox: _MOST_CLASSES": "says which answers are classes and which are counts, not how to search",
     "ifonly.solvers.tangents: _LIFT": "a power of two, by the tolerance of solvers: see its comment",
 }
 

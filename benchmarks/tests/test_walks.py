@@ -13,3 +13,4 @@ def test_a_plain_question_passes_no_module_of_what_it_does_not_ask_for(name: str
     assert found.chain[:2] == ("explain", "search.answering")
     assert "search.engines" in found.modules
     assert len(found.chain) <= 15
+    assert set(found.chain[:-1]) <= found.handing < found.modules

@@ -139,12 +139,7 @@ class _Watched:
     def version(self) -> str:
         return self.backend.version()
 
-    def solve(
-        self,
-        program: MipArrays,
-        limits: Limits,
-        on_incumbent: IncumbentHook | None = None,
-    ) -> Solution:
+    def solve(self, program: MipArrays, limits: Limits, on_incumbent: IncumbentHook | None = None) -> Solution:
         answer = self.backend.solve(program, limits, on_incumbent)
         self.watch.lap("solve", "verify")
         return answer

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ifonly.arrays import FloatArray
-from ifonly.criteria.proximity import Proximity
-from ifonly.criteria.sparsity import Sparsity
+from ifonly.criteria.house import DEFAULT_CRITERIA, checked, combined, diversified
 from ifonly.criteria.validity import Target, as_target, resolve
 from ifonly.data.given import Given, widened
 from ifonly.data.schema import Schema
@@ -31,7 +30,7 @@ from ifonly.models.opening import open_model
 from ifonly.models.read import Model, Observed
 from ifonly.program.box import Box
 from ifonly.question.criterion import ChecksTogether, Criterion, HasConsequences
-from ifonly.question.options import FOREVER, check_count, check_gap, check_seconds, check_surrogate, check_workers
+from ifonly.question.options import FOREVER, check_options, check_surrogate, check_workers
 from ifonly.question.problem import Problem, build
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
     from ifonly.studio.server import Studio
 
 __all__ = ["Explainer"]
-
-DEFAULT_CRITERIA: tuple[Criterion, ...] = (Proximity("l1", scale="auto"), Sparsity(price=0.1))
 
 
 class _Many(TypedDict, total=False):
@@ -148,7 +145,7 @@ class Explainer:
             from ifonly.surrogate import warm  # noqa: PLC0415 - loaded when it is asked for
 
             warm(self.training)
-        self.criteria = _checked(DEFAULT_CRITERIA if criteria is None else criteria)
+        self.criteria = checked(DEFAULT_CRITERIA if criteria is None else criteria)
         self.backend = find_solver(solver)
         self.random_state = random_state
 
@@ -207,13 +204,13 @@ class Explainer:
         NotVerified
             The model refused every repaired answer.
         """
-        _check_options(n, time_limit, gap)
+        check_options(n, time_limit, gap)
         began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
-        asked = self._ask(row, want, criteria)
+        asked = self._ask(row, want, criteria, several=n > 1)
         asked.refuse_what_is_there()
         options = {"n": int(n), "time_limit": float(time_limit), "gap": float(gap)}
         demands = [d.text for d in asked.statement.demands]
-        origin = Origin(self, asked.wish, _checked(criteria), options, demands)
+        origin = Origin(self, asked.wish, checked(criteria), options, demands)
         try:
             several = replace(asked, deadline=deadline, gap=gap, on_event=on_event, proof=proof).answers(n)
         except Infeasible as error:
@@ -284,9 +281,9 @@ class Explainer:
         to
             A folder for the answers; then a `Batch` is returned, with ``status``, ``verify`` and ``collect``.
         """
-        _check_options(n, time_limit, gap)
+        check_options(n, time_limit, gap)
         check_workers(n_jobs)
-        criteria = _checked(criteria)
+        criteria = checked(criteria)
         options = {"want": want, "n": n, "criteria": criteria, "n_jobs": n_jobs, "time_limit": time_limit}
         options |= {"progress": progress, "executor": executor}
         if to is not None:
@@ -338,7 +335,7 @@ class Explainer:
         return fingerprints(self)
 
     # -- asking -------------------------------------------------------------------------------------------------
-    def _ask(self, row: Any, want: Any, criteria: Sequence[Criterion]) -> Question:
+    def _ask(self, row: Any, want: Any, criteria: Sequence[Criterion], *, several: bool = False) -> Question:
         given = row if isinstance(row, Given) else Given.of(row, self.schema, missing=self.model.read.accepts_missing)
         factual = given.factual
         schema = widened(self.schema, factual)
@@ -346,7 +343,8 @@ class Explainer:
         want = self._wish(want, factual)
         goal = resolve(want, self.model)
         query = Query(schema, factual, self.model, self.training, self.random_state, goal)
-        merged = combined(self.criteria, _checked(criteria))
+        merged = combined(self.criteria, checked(criteria))
+        merged = diversified(merged) if several else merged
         for criterion in merged:
             criterion.check(query)
         query = replace(
@@ -389,41 +387,3 @@ def _opened(
     from ifonly.surrogate import open_any  # noqa: PLC0415 - loaded when it is asked for
 
     return open_any(model, X, schema, tuning)
-
-
-def _check_options(n: int, time_limit: float, gap: float) -> None:
-    check_count(n)
-    check_seconds(time_limit)
-    check_gap(gap)
-
-
-def _checked(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    if isinstance(criteria, Criterion):
-        return (criteria,)
-    for criterion in criteria:
-        if not isinstance(criterion, Criterion):
-            raise CriterionError(
-                f"A criterion must be one of Proximity, Sparsity, Actionability, ...; got {criterion!r}. Write e.g. "
-                "criteria=[Sparsity(at_most=2)]."
-            )
-    return tuple(criteria)
-
-
-def combined(house: Sequence[Criterion], call: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    """Demands add up; of the criteria that cost, the call's own replaces the house's of the same kind."""
-    replaced = {type(c) for c in call if isinstance(c, Proximity)}
-    prices = any(isinstance(c, Sparsity) and c.price is not None for c in call)
-    kept: list[Criterion] = []
-    for criterion in house:
-        if type(criterion) in replaced:
-            continue
-        if prices and isinstance(criterion, Sparsity) and criterion.price is not None:
-            if criterion.at_most is None:
-                continue
-            kept.append(Sparsity(at_most=criterion.at_most))
-            continue
-        kept.append(criterion)
-    merged = (*kept, *call)
-    if not any(isinstance(c, Proximity) for c in merged):
-        merged = (Proximity("l1", scale="auto"), *merged)
-    return merged

@@ -28,6 +28,7 @@ from ifonly.question.costs import Costs
 from ifonly.question.criterion import ChecksTogether, Couples, Criterion, HasConsequences, Remarks
 from ifonly.question.demand import BoxDemand, Demand
 from ifonly.question.found import Ended, Found
+from ifonly.question.further import Diversifies, Further, Way
 from ifonly.question.guidance import Branch, Branches, Proposes, Squeezes
 from ifonly.question.problem import Problem
 from ifonly.question.program import Program
@@ -69,10 +70,12 @@ __all__ = [
     "Couples",
     "Criterion",
     "Demand",
+    "Diversifies",
     "Ended",
     "Engine",
     "Form",
     "Found",
+    "Further",
     "HasConsequences",
     "Inputs",
     "Limits",
@@ -102,6 +105,7 @@ __all__ = [
     "Tuning",
     "Variables",
     "Verifies",
+    "Way",
     "assemble",
     "check_criterion",
     "check_form",

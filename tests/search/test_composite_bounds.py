@@ -44,7 +44,7 @@ def test_a_budget_decides_units_and_keeps_the_optimum(name: str) -> None:
     assert answer.status == "optimal"
     cost = answer[0].certificate.objective
     question = explainer._ask(row, "good", ())
-    statement = question._with_first_margin(question.statement)
+    statement = question.goal.with_first_margin(question.statement)
     assert has_units(statement.form)
     reducer, budget = Reducer(statement), 1.05 * cost
     box = reducer.within(statement.box(), budget)

@@ -60,7 +60,7 @@ class Stops:
 )
 def test_the_first_answer_survives_however_the_next_one_ends(ends: BaseException, why: str) -> None:
     world = world_of(21, "tree")
-    asked = world.explainer()._ask(world.factuals(1)[0], "yes", [])
+    asked = world.explainer()._ask(world.factuals(1)[0], "yes", [Diversity()])
     several = answers(Stops(asked, ends), 3)
     assert len(several.answers) == 1
     assert several.notes == (f"only 1 of 3: {why}",)
@@ -68,7 +68,7 @@ def test_the_first_answer_survives_however_the_next_one_ends(ends: BaseException
 
 def test_an_interrupted_first_answer_is_the_only_one() -> None:
     world = world_of(21, "tree")
-    asked = world.explainer()._ask(world.factuals(1)[0], "yes", [])
+    asked = world.explainer()._ask(world.factuals(1)[0], "yes", [Diversity()])
     several = answers(Stops(asked, None, interrupted=True), 2)
     assert several.notes == ("only 1 of 2: interrupted",)
 

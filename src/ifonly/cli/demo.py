@@ -13,8 +13,9 @@ import click
 from ifonly.bench import credit_model
 from ifonly.cli import files, show
 from ifonly.criteria.actionability.criterion import Actionability
+from ifonly.criteria.house import DEFAULT_CRITERIA
 from ifonly.datasets import german_credit
-from ifonly.explain import DEFAULT_CRITERIA, Explainer
+from ifonly.explain import Explainer
 from ifonly.policy import write_policy
 from ifonly.question.criterion import Criterion
 

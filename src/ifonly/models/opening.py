@@ -14,10 +14,9 @@ from ifonly.data.features import Feature
 from ifonly.data.schema import Numeric, Schema
 from ifonly.data.tables import align, as_frame, column_diff, shorten
 from ifonly.errors import SchemaError, UnsupportedModel
-from ifonly.models.read import Model
+from ifonly.models.read import Model, Rows
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import WAY_OUT, read_estimator
-from ifonly.models.rows import Rows
 from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.runtime.warning_filters import silenced
 

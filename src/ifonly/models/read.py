@@ -1,4 +1,4 @@
-"""Read: a form with the rule by which its scores become predictions; Model: that and the user's own estimator."""
+"""Read: a form and the rule by which its scores become predictions; Model: that, the user's estimator and its Rows."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 
-from ifonly.arrays import FloatArray
+from ifonly.arrays import FloatArray, IntArray
+from ifonly.data.schema import Schema
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import magnitude
 from ifonly.models.links import LINKS, Link, LinkName
 from ifonly.models.own_links import OwnLink, ValueLink
 from ifonly.models.rules import RULES, Decision, Rule, RuleName
 from ifonly.program.box import Box
+from ifonly.runtime.memo import Memo
+from ifonly.runtime.tuning import DEFAULT
 from ifonly.runtime.warning_filters import few_filters
 
-__all__ = ["Model", "Observed", "Read"]
+__all__ = ["Model", "Observed", "Read", "Rows"]
 
 _Known = TypeVar("_Known", Rule, Link)
 
@@ -116,6 +120,32 @@ def _named(table: Mapping[str, _Known], name: str, what: str) -> _Known:
     return table[name]
 
 
+class Rows:
+    """Decoder of canonical rows for one estimator: the columns that it was fitted on, named or as a plain array.
+
+    A single row is remembered for a while: an answer is put to the model, perhaps twice, and then returned. `schema` are
+    the features that the estimator receives, `entries` their places in the canonical vector of all features.
+    """
+
+    def __init__(
+        self, schema: Schema, entries: IntArray, *, named: bool, most: int = DEFAULT.reading.remembered
+    ) -> None:
+        self.schema, self.entries, self.named = schema, entries, named
+        self._memo = Memo(most)
+
+    def __call__(self, U: FloatArray) -> Any:
+        """Return the table that the estimator receives for canonical rows of all features."""
+        decoded = self.frame(U[:, self.entries])
+        return decoded if self.named else decoded.to_numpy()
+
+    def frame(self, U: FloatArray) -> pd.DataFrame:
+        """Return canonical rows of the estimator's own features as a frame of the caller's own."""
+        U = np.asarray(U, dtype=np.float64)
+        if len(U) != 1:
+            return self.schema.decode(U)
+        return self._memo.get("row", U.tobytes(), lambda: self.schema.decode(U)).copy()
+
+
 @dataclass(frozen=True)
 class Model:
     """A read model together with the user's own estimator, which has the last word on every answer."""
@@ -144,6 +174,11 @@ class Model:
         """
         seen = self.rounding * float(magnitude(form, box, centred=True).max())
         return max(seen, self.input_rounding * float(magnitude(form, box).max()))
+
+    def decode(self, schema: Schema, row: FloatArray) -> pd.DataFrame:
+        """Return a canonical row as a frame; the one that was just put to the estimator need not be decoded again."""
+        rows = self.prepare
+        return rows.frame(row) if isinstance(rows, Rows) and rows.schema is schema else schema.decode(row)
 
     def predict(self, U: FloatArray) -> Any:
         """Return the estimator's own prediction for canonical rows."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from ifonly.criteria.house import DEFAULT_CRITERIA
 from ifonly.data.schema import Binary, Categorical, Feature, Integer, Numeric, Ordinal, Schema
 from ifonly.data.tables import as_frame
 from ifonly.errors import SchemaError, did_you_mean
-from ifonly.explain import DEFAULT_CRITERIA
 from ifonly.question.criterion import Criterion
 
 __all__ = ["KINDS", "FeaturePolicy", "Policy"]

@@ -12,12 +12,12 @@ from ifonly.criteria.actionability.criterion import Actionability, Implies, Line
 from ifonly.criteria.causality.causes import Cause
 from ifonly.criteria.causality.criterion import Causality
 from ifonly.criteria.diversity.criterion import Diversity
+from ifonly.criteria.house import DEFAULT_CRITERIA
 from ifonly.criteria.manifold.criterion import Manifold
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.robustness.criterion import Robustness
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.errors import SchemaError, did_you_mean
-from ifonly.explain import DEFAULT_CRITERIA
 from ifonly.policy.overrides import KINDS, FeaturePolicy, Policy
 from ifonly.question.criterion import Criterion
 

@@ -108,3 +108,24 @@ class Box:
         if isinstance(self.schema.features[j], Numeric):
             return bool(self.lower[j] == self.upper[j])
         return int(self.allowed[self.schema.slice(j)].sum()) == 1
+
+    def middle(self) -> FloatArray:
+        """Return the middle of each number's interval; 0 for levels, and for what is missing or has no end."""
+        place = np.zeros(self.schema.width)
+        for j, feature in enumerate(self.schema.features):
+            if isinstance(feature, Numeric) and not self.missing[j]:
+                half = 0.5 * float(self.lower[j]) + 0.5 * float(self.upper[j])
+                place[self.schema.starts[j]] = half if np.isfinite(half) else 0.0
+        return place
+
+    def reach(self) -> FloatArray:
+        """Return the largest absolute value of each canonical entry; a missing feature counts as 0."""
+        size = np.zeros(self.schema.width)
+        for j, feature in enumerate(self.schema.features):
+            if self.missing[j]:
+                continue
+            if isinstance(feature, Numeric):
+                size[self.schema.starts[j]] = max(abs(float(self.lower[j])), abs(float(self.upper[j])))
+            else:
+                size[self.schema.slice(j)] = self.allowed[self.schema.slice(j)]
+        return size

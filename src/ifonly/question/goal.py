@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ifonly.models.form import Form
 from ifonly.models.forms.compose import refused
 from ifonly.models.links import between
 from ifonly.models.read import Model, Read
+from ifonly.models.rules import Sign
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Loosens
@@ -28,7 +29,7 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.runtime.deadline import Deadline
-from ifonly.tolerances import SCORE_OPERATIONS
+from ifonly.tolerances import ON_GRID, SCORE_OPERATIONS
 
 __all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "interval_text"]
 
@@ -113,6 +114,48 @@ class Goal(Proposes, Demand):
     def ties_are_ours(self) -> bool:
         """Whether a score exactly on the threshold gives the wanted outcome, whatever the other scores are."""
         return True
+
+    # -- the first margin ---------------------------------------------------------------------------------------
+    def with_first_margin(self, statement: Statement, noise: float | None = None) -> Statement:
+        """Return the statement with the least lead that can be told from a tie, where a tie would be lost.
+
+        Scores that are whole multiples of a unit, added up without rounding, are a unit apart, or equal. Other scores of
+        trees may be off by rounding, and the model itself tells them apart, point by point. What is continuous must clear
+        its threshold by more than rounding, which is the `noise`.
+        """
+        noise = self.rounding(statement.form, statement.box()) if noise is None else noise
+        raw, schema = statement.form.raw(), statement.query.schema
+        if not raw:
+            return replace(statement, margin=-noise, tie=self.lead_in_steps(statement.form, noise))
+        on_grid = all(schema.features[j].step is not None for j in raw)  # type: ignore[union-attr]
+        if not on_grid and self.model.rounding > np.finfo(np.float64).eps:
+            # Single precision: within its noise there may be answers. They are asked for first; the model has the last word.
+            return replace(statement, margin=0.0, tie=0.0)
+        # On a grid a tie is a point of its own; between its points it is the edge of what there is.
+        return replace(statement, margin=0.0 if on_grid else noise, tie=noise)
+
+    def lead_in_steps(self, form: Form, noise: float) -> float:
+        """Return the lead to ask for where scores are constant in cells: half a unit if a tie is lost, else less than none.
+
+        Scores that are off by rounding are then told apart by the model itself.
+        """
+        exact = bool(getattr(form, "adds_exactly", False))
+        spacing = float(getattr(form, "spacing", 0.0)) if exact else 0.0
+        lost = spacing > 2.0 * noise and self._loses_at_the_threshold(spacing)
+        return 0.5 * spacing if lost else -noise
+
+    def _loses_at_the_threshold(self, spacing: float) -> bool:
+        """Whether scores that are multiples of a unit meet the threshold at one of them, and that one is not enough.
+
+        Such a score may be a float away from the threshold, on either side: one tuned on the data is taken from the scores.
+        """
+        if not isinstance(self.read.rule, Sign):
+            return True
+        threshold = self.read.threshold
+        count = round(threshold / spacing)
+        score = count / round(1.0 / spacing) if spacing < 1.0 else count * spacing
+        near = abs(threshold / spacing - count) < ON_GRID
+        return near and not bool(self.holds_scores(np.array([[score]]))[0])
 
     # -- NumPy's side -------------------------------------------------------------------------------------------
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:

@@ -9,13 +9,20 @@ import numpy as np
 
 from ifonly.errors import CriterionError
 
-__all__ = ["FOREVER", "check_count", "check_gap", "check_seconds", "check_surrogate", "check_workers"]
+__all__ = ["FOREVER", "check_options", "check_surrogate", "check_workers"]
 
 FOREVER = 1e9  # seconds that stand for no time limit: SCIP refuses infinity
 
 
 def _is_number(value: Any, kind: type[Real | Integral]) -> bool:
     return isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
+
+
+def check_options(n: Any, time_limit: Any, gap: Any) -> None:
+    """Refuse a slip in the options that every call has."""
+    check_count(n)
+    check_seconds(time_limit)
+    check_gap(gap)
 
 
 def check_count(n: Any) -> None:

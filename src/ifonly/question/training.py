@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Schema
 from ifonly.models.read import Model
-from ifonly.models.rows import Rows
 from ifonly.runtime.memo import Lean, Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.tolerances import RIDGE
@@ -142,8 +140,3 @@ class Training(Lean):
     def predictions(self) -> npt.NDArray[np.object_]:
         """The model's own predictions for the training rows."""
         return np.asarray(self.model.predict(self.U), dtype=object)
-
-    def decode(self, schema: Schema, row: FloatArray) -> pd.DataFrame:
-        """Return a canonical row as a frame; the one that was just put to the model need not be decoded again."""
-        prepare = self.model.prepare
-        return prepare.frame(row) if isinstance(prepare, Rows) and prepare.schema is schema else schema.decode(row)

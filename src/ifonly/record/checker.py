@@ -26,7 +26,6 @@ from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
 from ifonly.question.demand import BoxDemand
 from ifonly.question.goal import Goal
-from ifonly.question.margins import first_margin
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Split, events
 from ifonly.record.linear_parts import LinearParts
@@ -65,7 +64,7 @@ def replay(statement: Statement, goal: Goal, bound: float, trail: bytes, deadlin
         raise NotReplayable("a solver closed it, or a limit ended it, and there are no parts to look at")
     if not isfinite(bound):
         raise Refused("there is no bound to prove")
-    statement = first_margin(statement, goal)
+    statement = goal.with_first_margin(statement)
     parts = _parts_of(statement, goal, bound - DUST * abs(bound))
     states, n = parts.whole(), 0
     pending: list[tuple[int, Any, Any]] = []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ifonly.criteria.house import combined
 from ifonly.criteria.validity import Target
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import IfOnlyError, IfOnlyWarning, Infeasible, NoCounterfactual, SchemaError
@@ -205,7 +206,7 @@ class _Verification:
         policy = self.origin["policy"]
         criteria = self.criteria
         if criteria is None:
-            criteria = _merged(criteria_from_data(policy["house"]), criteria_from_data(policy["call"]))
+            criteria = combined(criteria_from_data(policy["house"]), criteria_from_data(policy["call"]))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IfOnlyWarning)
             options = self.origin["options"]
@@ -363,12 +364,6 @@ def _score(question: Question, u: Any, told: Any, name: str) -> Iterator[Check]:
         yield Check(
             "score", same, f"{name}: its score is {now:.9g}" + ("." if same else f", not {then:.9g} as written.")
         )
-
-
-def _merged(house: Sequence[Any], call: Sequence[Any]) -> tuple[Any, ...]:
-    from ifonly.explain import combined  # noqa: PLC0415 - records are written by its answers
-
-    return combined(house, call)
 
 
 def _want(data: Mapping[str, Any]) -> Any:

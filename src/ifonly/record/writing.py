@@ -52,7 +52,7 @@ def describe(origin: Origin) -> dict[str, Any]:
     if explainer.surrogate is not None:
         options["surrogate"] = explainer.surrogate
     return {
-        "asked_at": origin.asked_at,
+        "asked_at": origin.asked_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
         "want": want_to_data(origin.want),
         "policy": {"house": house, "call": call},
         "demands": list(origin.demands),

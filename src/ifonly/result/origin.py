@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 __all__ = ["Origin"]
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +36,7 @@ class Origin:
     criteria: Sequence[Any] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     demands: Sequence[str] = ()
-    asked_at: str = field(default_factory=_now)
+    asked_at: datetime = field(default_factory=partial(datetime.now, UTC))
     described: Mapping[str, Any] | None = None
 
     def data(self) -> Mapping[str, Any]:

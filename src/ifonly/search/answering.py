@@ -20,7 +20,6 @@ from ifonly.question.abilities import verified
 from ifonly.question.criterion import Remarks
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import ClassGoal, Goal
-from ifonly.question.margins import first_margin
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Ranges, Search, Sought, Wraps
@@ -65,21 +64,21 @@ class Answer:
 
 @dataclass(frozen=True)
 class Several:
-    """Answers, best first, and why there are not more; `points` are their canonical rows."""
+    """Answers, best first, their canonical rows, and why there are not more."""
 
     answers: tuple[Counterfactual, ...]
+    points: tuple[FloatArray, ...]
     notes: tuple[str, ...] = ()
     status: Status = "optimal"
     interrupted: bool = False
-    points: tuple[FloatArray, ...] = ()
 
     @classmethod
     def of(cls, found: Sequence[Answer], notes: tuple[str, ...] = ()) -> Several:
         """Return answers, with the worst of their statuses."""
         counterfactuals = tuple(a.counterfactual for a in found)
         status = worst_status(c.certificate for c in counterfactuals)
-        interrupted = any(a.found.interrupted for a in found)
-        return cls(counterfactuals, notes, status, interrupted, tuple(a.u for a in found))
+        points = tuple(a.u for a in found)
+        return cls(counterfactuals, points, notes, status, any(a.found.interrupted for a in found))
 
 
 @dataclass(frozen=True)
@@ -127,10 +126,10 @@ class Question:
         search: Search = self._find
         for demand in statement.demands:
             search = demand.wrapped(search, self.backend) if isinstance(demand, Wraps) else search
-        statement = self._with_first_margin(statement)
+        noise, tuning = self.goal.rounding(statement.form, statement.box()), self.query.tuning.answering
+        statement = self.goal.with_first_margin(statement, noise)
         certified, bound, trail = statement, -np.inf, b""
         u: FloatArray | None = None
-        noise, tuning = self.goal.rounding(statement.form, statement.box()), self.query.tuning.answering
         at_the_edge = statement.margin == statement.tie == 0.0 < noise  # then a margin of noise has not been tried
         margins = iter([noise * tuning.widening**k for k in range(not at_the_edge, tuning.widenings + 1)])
         repairs = tuning.repairs
@@ -138,13 +137,14 @@ class Question:
             limits = self._limits()
             found, statement = search(statement, limits, self.deadline)
             # A wider margin, or a form that keeps away from ties, leaves points out: no bound comes from there.
-            whole = statement.margin == certified.margin and distance_from_ties(statement.form) == 0.0
+            away = distance_from_ties(statement.form)
+            whole = statement.margin == certified.margin and away == 0.0
             if found.infeasible:
                 if not first and whole:
                     raise NoMore
                 if not whole and u is not None and (not first or statement.margin > noise * SOLVER_ROUNDINGS):
                     break
-                beyond = 0.0 if whole else max(statement.margin, distance_from_ties(statement.form))
+                beyond = 0.0 if whole else max(statement.margin, away)
                 raise explain_infeasibility(statement, self.backend, limits, self.deadline, margin=beyond)
             if whole:
                 trail = found.trail if found.bound >= bound else trail
@@ -210,10 +210,6 @@ class Question:
 
     def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
         return Sought(find(statement, self.backend, limits, self.on_event, deadline, proof=self.proof), statement)
-
-    def _with_first_margin(self, statement: Statement) -> Statement:
-        """Return the statement with the least lead that can be told from a tie, where a tie would be lost."""
-        return first_margin(statement, self.goal)
 
     def _first_verified(
         self, found: Found, statement: Statement, *, firm: float = 0.0
@@ -299,7 +295,7 @@ class Question:
         distance = measures.pop("distance", objective)
         measures.pop("changed", None)
         return Counterfactual(
-            Later(self.query.training.decode, schema, row).field(),
+            Later(self.query.model.decode, schema, row).field(),
             changes,
             self._predicted(row),
             float(self.goal.score_of(row)[0]),
@@ -335,7 +331,6 @@ class Question:
         model = self.query.model
         has_probabilities = model.read.link.has_probabilities
         speaking = [c for c in self.statement.criteria if isinstance(c, Remarks)]
-        rows = self.query.schema.stored(np.vstack(several.points)) if speaking else np.empty((0, 0))
         return Explanation(
             answers,
             self.frame.field(),
@@ -346,7 +341,7 @@ class Question:
             several.status,
             seconds,
             answers[0].certificate.solver,
-            notes=(*several.notes, *(r for c in speaking for r in c.remarks(self.query, rows))),
+            notes=(*several.notes, *(r for c in speaking for r in c.remarks(self.query, np.vstack(several.points)))),
             score_name="probability" if has_probabilities else "score" if model.read.classes else "value",
             reference=self.reference,
             origin=origin,

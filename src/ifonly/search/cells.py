@@ -20,15 +20,13 @@ import numpy.typing as npt
 
 from ifonly.arrays import IntArray
 from ifonly.events import Built
-from ifonly.models.abilities import Ensemble
 from ifonly.models.forms.scan import Brackets
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
-from ifonly.search.engine import NO_SOLVER, fills_gaps, separable
+from ifonly.search.engine import NO_SOLVER, by_cells, separable
 from ifonly.search.grids import Grid, Part
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.kernel import Kernel, Offer, Said, compiled
@@ -48,11 +46,7 @@ class Cells:
 
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether the form is an ensemble, the goal is linear in its scores, and nothing couples features."""
-        form = statement.form
-        if not isinstance(form, Ensemble) or fills_gaps(statement, box):
-            return False
-        question = separable(statement)
-        return question is not None and bool(question.goal.gaps([Affine()] * form.n_outputs, 0.0))
+        return by_cells(statement, box, separable(statement))
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Search until the box is closed, or next to nothing of it is when a solver could have begun."""

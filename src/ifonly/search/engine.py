@@ -6,7 +6,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
+from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
 from ifonly.question.criterion import HasConsequences
 from ifonly.question.demand import BoxDemand
@@ -15,7 +17,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.search.progress import Progress
 
-__all__ = ["NO_SOLVER", "Engine", "Separable", "fills_gaps", "largest_only", "separable"]
+__all__ = ["NO_SOLVER", "Engine", "Separable", "by_cells", "fills_gaps", "largest_only", "separable"]
 
 NO_SOLVER = "no solver needed"
 
@@ -94,6 +96,14 @@ def _on_single_features(statement: Statement) -> Separable | None:
         elif not isinstance(demand, BoxDemand):
             return None
     return None if goal is None else Separable(goal, most)
+
+
+def by_cells(statement: Statement, box: Box, question: Separable | None) -> bool:
+    """Whether a search cell by cell can close it: sums of trees, a goal linear in them, cells that have an order of cost."""
+    form = statement.form
+    if question is None or not isinstance(form, Ensemble) or fills_gaps(statement, box):
+        return False
+    return bool(question.goal.gaps([Affine()] * form.n_outputs, 0.0))
 
 
 def fills_gaps(statement: Statement, box: Box) -> bool:

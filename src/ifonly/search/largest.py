@@ -13,13 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ifonly.events import Built
-from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
 from ifonly.search.cells import Splitting
-from ifonly.search.engine import NO_SOLVER, fills_gaps, largest_only
+from ifonly.search.engine import NO_SOLVER, by_cells, largest_only
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.kernel import compiled
 from ifonly.search.progress import Progress
@@ -35,11 +33,7 @@ class LargestChange:
 
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether the form is an ensemble, the goal is linear in its scores, and the balls of the cost are boxes."""
-        form = statement.form
-        if not isinstance(form, Ensemble) or fills_gaps(statement, box):
-            return False
-        question = largest_only(statement)
-        return question is not None and bool(question.goal.gaps([Affine()] * form.n_outputs, 0.0))
+        return by_cells(statement, box, largest_only(statement))
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Bisect the radius until the box just inside the incumbent is proven empty."""

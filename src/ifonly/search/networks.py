@@ -24,7 +24,6 @@ from ifonly.data.schema import Numeric
 from ifonly.events import Built
 from ifonly.models.abilities import Layered
 from ifonly.models.forms.backward import Layers
-from ifonly.models.forms.propagate import reach
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
@@ -166,7 +165,7 @@ class _Search:
             (G @ form.weights, G @ form.constant + np.array([gap.constant for gap in gaps])),
             np.concatenate([self.places, self.entries]),
             origin,
-            np.maximum(reach(self.box), np.abs(origin)),
+            np.maximum(self.box.reach(), np.abs(origin)),
         )
 
     # -- the search ----------------------------------------------------------------------------------------------

@@ -10,11 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.criteria.diversity.criterion import Clustered, Diversity
 from ifonly.data.schema import Numeric
 from ifonly.errors import NotVerified, OutOfTime, SolverFailed
 from ifonly.program.box import Box
-from ifonly.question.criterion import Criterion
+from ifonly.question.further import Clustered, Diversifies, Way
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
@@ -54,18 +53,15 @@ class Asked(Protocol):
 
 
 def answers(asked: Asked, n: int) -> Several:
-    """Return up to `n` verified answers that differ as the query's `Diversity` says."""
+    """Return up to `n` verified answers that differ as the last criterion that `Diversifies` says."""
     first = asked.one(asked.statement)
-    how = _diversity(asked.statement.criteria)
-    if how.how == "incumbents":
+    how = next(c for c in reversed(asked.statement.criteria) if isinstance(c, Diversifies))
+    way = how.way()
+    if way is Way.MET:
         return _met_on_the_way(asked, first, n)
-    if how.how == "clusters":
+    if way is Way.CLUSTERS:
         return _one_per_cluster(asked, first, n)
     return _one_by_one(asked, first, how, n)
-
-
-def _diversity(criteria: Sequence[Criterion]) -> Diversity:
-    return next((c for c in reversed(criteria) if isinstance(c, Diversity)), Diversity())
 
 
 def _several(found: Sequence[Answer], n: int, why: str) -> Several:
@@ -75,7 +71,7 @@ def _several(found: Sequence[Answer], n: int, why: str) -> Several:
 
 
 # -- again and again -------------------------------------------------------------------------------------------------
-def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
+def _one_by_one(asked: Asked, first: Answer, how: Diversifies, n: int) -> Several:
     found = [first]
     while len(found) < n:
         last = found[-1]
@@ -86,7 +82,7 @@ def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
         try:
             found.append(asked.one(_without(last, how, found, asked.deadline), first=False))
         except NoMore:
-            return _several(found, n, f"{how.none_left} (proven)")
+            return _several(found, n, f"{how.none_left()} (proven)")
         except OutOfTime:
             return _several(found, n, _NONE_FOUND if asked.deadline.left() > 0.0 else _OUT_OF_TIME)
         except NotVerified:
@@ -98,7 +94,7 @@ def _one_by_one(asked: Asked, first: Answer, how: Diversity, n: int) -> Several:
     return _several(found, n, "")
 
 
-def _without(last: Answer, how: Diversity, found: Sequence[Answer], deadline: Deadline) -> Statement:
+def _without(last: Answer, how: Diversifies, found: Sequence[Answer], deadline: Deadline) -> Statement:
     """Return what was demanded of the last answer, and that the next one be another."""
     query = last.statement.query
     demand = how.another(query, last.statement.criteria, last.statement.demands, last.u)
@@ -108,7 +104,7 @@ def _without(last: Answer, how: Diversity, found: Sequence[Answer], deadline: De
 
 
 def _worth_a_try(
-    statement: Statement, how: Diversity, earlier: Sequence[FloatArray], deadline: Deadline
+    statement: Statement, how: Diversifies, earlier: Sequence[FloatArray], deadline: Deadline
 ) -> Iterator[FloatArray]:
     """Yield points that are likely to be other answers: one feature of each earlier answer stays, or one moves on."""
     query, whole = statement.query, statement.box()
@@ -122,8 +118,8 @@ def _worth_a_try(
             known = Incumbents(reducer, box, Progress(deadline=deadline)).quick()
             if known is not None:
                 yield known.u
-    if how.how == "iterate":
-        yield from _moved_on(query, whole, how.distance, earlier[-1])
+    if how.apart() > 0.0:
+        yield from _moved_on(query, whole, how.apart(), earlier[-1])
 
 
 def _staying(query: Query, whole: Box, features: Sequence[int]) -> Box:

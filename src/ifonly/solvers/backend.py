@@ -135,12 +135,7 @@ class Backend(Protocol):
         """Return its version, or an empty string when it is not there."""
         ...
 
-    def solve(
-        self,
-        program: MipArrays,
-        limits: Limits,
-        on_incumbent: IncumbentHook | None = None,
-    ) -> Solution:
+    def solve(self, program: MipArrays, limits: Limits, on_incumbent: IncumbentHook | None = None) -> Solution:
         """Solve a linear program with integers, at the tolerances the solver is tested with."""
         ...
 

@@ -67,12 +67,7 @@ class Pricing:
         """Return the version of the solver behind."""
         return self.inner.version()
 
-    def solve(
-        self,
-        program: MipArrays,
-        limits: Limits,
-        on_incumbent: IncumbentHook | None = None,
-    ) -> Solution:
+    def solve(self, program: MipArrays, limits: Limits, on_incumbent: IncumbentHook | None = None) -> Solution:
         """Solve by branch and price."""
         return _Tree(program, self.blocks, limits, on_incumbent, may_stop=self.may_stop).run()
 

@@ -25,12 +25,7 @@ class Gurobi(Packaged):
     label: str = "Gurobi"
     capabilities: frozenset[Capability] = frozenset({Capability.INCUMBENT_EVENTS})
 
-    def solve(
-        self,
-        program: MipArrays,
-        limits: Limits,
-        on_incumbent: IncumbentHook | None = None,
-    ) -> Solution:
+    def solve(self, program: MipArrays, limits: Limits, on_incumbent: IncumbentHook | None = None) -> Solution:
         """Solve, collecting every incumbent on the way."""
         import gurobipy  # noqa: PLC0415 - imported only when something is solved
 

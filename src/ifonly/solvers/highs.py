@@ -41,12 +41,7 @@ class Highs(Packaged):
     label: str = "HiGHS"
     capabilities: frozenset[Capability] = frozenset({Capability.INCUMBENT_EVENTS})
 
-    def solve(
-        self,
-        program: MipArrays,
-        limits: Limits,
-        on_incumbent: IncumbentHook | None = None,
-    ) -> Solution:
+    def solve(self, program: MipArrays, limits: Limits, on_incumbent: IncumbentHook | None = None) -> Solution:
         """Solve, collecting every incumbent on the way; a run without a verdict is repeated without presolve."""
         if program.n_columns == 0:
             return _solve_empty(program)

@@ -23,12 +23,7 @@ class Scip(Packaged):
     label: str = "SCIP"
     capabilities: frozenset[Capability] = frozenset()
 
-    def solve(
-        self,
-        program: MipArrays,
-        limits: Limits,
-        on_incumbent: IncumbentHook | None = None,
-    ) -> Solution:
+    def solve(self, program: MipArrays, limits: Limits, on_incumbent: IncumbentHook | None = None) -> Solution:
         """Solve; incumbents are told once the solve has ended."""
         model, variables = _load(program, limits)
         model.optimize()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,13 @@ from ifonly.data.features import plain
 from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import UnsupportedModel
 from ifonly.models.opening import open_model
-from ifonly.models.read import Model, Observed, Read
-from ifonly.models.rows import Rows
+from ifonly.models.read import Model, Observed, Read, Rows
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.tuning import DEFAULT, Tuning
 
 __all__ = ["Function", "observe", "open_any"]
 
-_SAID = 4000  # training rows of which the answers tell the classes
 _MOST_CLASSES = 50  # different whole numbers up to which the answers of a model of no declared kind are classes
 
 
@@ -38,10 +37,11 @@ def open_any(
 ) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
     """Open a model as `open_model` does; one that cannot be read, or is a plain function, is only asked."""
     plain_function = callable(model) and not hasattr(model, "predict") and not isinstance(model, type)
-    return open_model(Function(model) if plain_function else model, X, schema, observe, tuning=tuning)
+    asked = partial(observe, tuning=tuning)
+    return open_model(Function(model) if plain_function else model, X, schema, asked, tuning=tuning)
 
 
-def observe(estimator: Any, schema: Schema, U: FloatArray, *, named: bool) -> Observed:
+def observe(estimator: Any, schema: Schema, U: FloatArray, *, named: bool, tuning: Tuning = DEFAULT) -> Observed:
     """Return an estimator as a model that is only asked.
 
     Parameters
@@ -52,9 +52,11 @@ def observe(estimator: Any, schema: Schema, U: FloatArray, *, named: bool) -> Ob
         The features and the canonical training rows.
     named
         Whether it receives frames; otherwise plain arrays.
+    tuning
+        The tuned numbers.
     """
     prepare = Rows(schema, np.arange(schema.width), named=named)
-    rows = U[:: max(1, len(U) // _SAID)]
+    rows = U[:: max(1, len(U) // tuning.observing.told)]
     said = np.asarray(estimator.predict(prepare(rows)))
     if said.size != len(rows):
         raise UnsupportedModel(

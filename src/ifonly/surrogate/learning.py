@@ -14,13 +14,10 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.models.read import Read
 from ifonly.models.reading.source import Column, Source
 from ifonly.models.registry import read_estimator
+from ifonly.runtime.tuning import Learning
 from ifonly.runtime.warning_filters import silenced
 
 __all__ = ["LEARNERS", "Learned", "learn"]
-
-_HELD_OUT = 0.25
-_TREES, _DEPTH, _RATE = 40, 3, 0.25
-_UNITS = 10
 
 
 @dataclass(frozen=True)
@@ -33,35 +30,35 @@ class Learned:
     seconds: float
 
 
-def _boosting(seed: int, missing: bool) -> Any:
+def _boosting(seed: int, missing: bool, tuning: Learning) -> Any:
     from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor  # noqa: PLC0415 - heavy
 
+    shape = {"max_depth": tuning.depth, "learning_rate": tuning.rate, "random_state": seed}
     if missing:
-        return HistGradientBoostingRegressor(
-            max_iter=_TREES, max_depth=_DEPTH, learning_rate=_RATE, early_stopping=False, random_state=seed
-        )
-    return GradientBoostingRegressor(n_estimators=_TREES, max_depth=_DEPTH, learning_rate=_RATE, random_state=seed)
+        return HistGradientBoostingRegressor(max_iter=tuning.trees, early_stopping=False, **shape)
+    return GradientBoostingRegressor(n_estimators=tuning.trees, **shape)
 
 
-def _linear(seed: int, missing: bool) -> Any:
+def _linear(seed: int, missing: bool, tuning: Learning) -> Any:
     from sklearn.linear_model import Ridge  # noqa: PLC0415 - heavy
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
 
     del seed
-    return None if missing else make_pipeline(StandardScaler(), Ridge(alpha=1.0))
+    return None if missing else make_pipeline(StandardScaler(), Ridge(alpha=tuning.ridge))
 
 
-def _network(seed: int, missing: bool) -> Any:
+def _network(seed: int, missing: bool, tuning: Learning) -> Any:
     from sklearn.neural_network import MLPRegressor  # noqa: PLC0415 - heavy
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
 
-    net = MLPRegressor(hidden_layer_sizes=(_UNITS,), solver="lbfgs", alpha=0.1, max_iter=150, random_state=seed)
+    shape = {"hidden_layer_sizes": (tuning.units,), "alpha": tuning.decay, "max_iter": tuning.steps}
+    net = MLPRegressor(solver="lbfgs", random_state=seed, **shape)
     return None if missing else make_pipeline(StandardScaler(), net)
 
 
-LEARNERS: dict[str, Callable[[int, bool], Any]] = {
+LEARNERS: dict[str, Callable[[int, bool, Learning], Any]] = {
     "gradient boosting": _boosting,
     "linear": _linear,
     "ReLU network": _network,
@@ -69,7 +66,7 @@ LEARNERS: dict[str, Callable[[int, bool], Any]] = {
 
 
 def learn(
-    name: str, schema: Schema, base: FloatArray, rows: FloatArray, leads: FloatArray, seed: int
+    name: str, schema: Schema, base: FloatArray, rows: FloatArray, leads: FloatArray, seed: int, tuning: Learning
 ) -> Learned | None:
     """Return a surrogate fitted to labelled rows, or None when this learner cannot take them.
 
@@ -83,16 +80,16 @@ def learn(
         Canonical rows, and by how much the black box gives them the wanted outcome.
     """
     began = time.perf_counter()
-    maker = LEARNERS[name]
-    estimator = maker(seed, bool(np.isnan(rows).any()))
+    maker, missing = LEARNERS[name], bool(np.isnan(rows).any())
+    estimator = maker(seed, missing, tuning)
     if estimator is None:
         return None
     rng = np.random.default_rng(seed)
-    held = rng.uniform(size=len(rows)) < _HELD_OUT
+    held = rng.uniform(size=len(rows)) < tuning.held_out
     with silenced():
         estimator.fit(rows[~held], leads[~held])
         agreement = float(np.mean((estimator.predict(rows[held]) > 0) == (leads[held] > 0))) if held.any() else 0.0
-        estimator = maker(seed, bool(np.isnan(rows).any()))
+        estimator = maker(seed, missing, tuning)
         estimator.fit(rows, leads)
         read = read_estimator(estimator, _entries(schema, base))
     return Learned(read, name, agreement, time.perf_counter() - began)

@@ -15,24 +15,19 @@ from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
 from ifonly.question.training import Training
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning import Observing
 
-__all__ = ["ROWS", "Oracle", "known_leads", "leads", "sample_said"]
-
-ROWS = 30_000  # rows that are put to the black box for one answer at most
-_FIRST = 16  # rows of the first call, by which its pace is measured
-_PIECE, _SHARE = 0.25, 0.05  # seconds that one call may take at most, and the share of the time left that it may
-_WORTHWHILE, _MOST = 0.05, 2048  # seconds and rows of a call that may find what it looks for among the first rows
-_CLIP = 6.0  # log-odds beyond which a probability tells nothing more about the boundary
-_LEAST = 0.02  # least size of a lead: its sign is the black box's word, whatever its scores say
+__all__ = ["Oracle", "known_leads", "leads", "sample_said"]
 
 
 class Oracle:
     """The black box, asked in pieces small enough to keep the deadline; what could not be asked is not confirmed."""
 
-    def __init__(self, goal: Goal, deadline: Deadline, training: Training, rows: int = ROWS) -> None:
-        self.goal, self.deadline, self.scale, self.left = goal, deadline, training.score_scale, rows
+    def __init__(self, goal: Goal, deadline: Deadline, training: Training) -> None:
+        self.tuning = tuning = training.tuning.observing
+        self.goal, self.deadline, self.scale, self.left = goal, deadline, training.score_scale, tuning.rows
         self._by_scores = _scores_tell(goal, training)
-        self._pace, self._largest = _PIECE / _FIRST, 0  # seconds per row, and the size of the largest call so far
+        self._pace, self._largest = tuning.piece / tuning.first, 0  # seconds per row; the size of the largest call
         self._said: dict[bytes, bool] = {}
 
     @property
@@ -43,7 +38,7 @@ class Oracle:
     @property
     def piece(self) -> int:
         """Rows to ask about at once where few of them may be enough."""
-        return int(np.clip(_WORTHWHILE / self._pace, _FIRST, _MOST))
+        return int(np.clip(self.tuning.quick / self._pace, self.tuning.first, self.tuning.most))
 
     @property
     def spent(self) -> bool:
@@ -65,7 +60,7 @@ class Oracle:
         for piece in self._pieces(len(U)):
             scores = self.goal.read.form(U[piece])
             good = self.goal.holds_scores(scores) if self._by_scores else self.goal.confirmed(U[piece])
-            out[piece] = leads(self.goal, scores, good, self.scale)
+            out[piece] = leads(self.goal, scores, good, self.scale, self.tuning)
         return out
 
     def _pieces(self, count: int) -> Iterator[slice]:
@@ -73,19 +68,19 @@ class Oracle:
         at = 0
         while at < count and not self.spent:
             left = self.deadline.left()
-            seconds = min(max(_PIECE, _SHARE * left), 0.5 * left)
+            seconds = min(max(self.tuning.piece, self.tuning.share * left), 0.5 * left)
             size = max(1, min(count - at, self.left, int(seconds / self._pace)))
             began = time.perf_counter()
             yield slice(at, at + size)
             if 2 * size >= self._largest:  # a small call tells more of what a call costs than of what a row does
-                self._pace = max((time.perf_counter() - began) / size, _PIECE / ROWS)
+                self._pace = max((time.perf_counter() - began) / size, self.tuning.piece / self.tuning.rows)
                 self._largest = max(size, self._largest)
             self.left, at = self.left - size, at + size
 
 
 def known_leads(goal: Goal, training: Training) -> FloatArray:
     """Return the leads of the sample of training rows, from what the black box said of them when it was opened."""
-    return leads(goal, training.sample_scores, _known(goal, training), training.score_scale)
+    return leads(goal, training.sample_scores, _known(goal, training), training.score_scale, training.tuning.observing)
 
 
 def _known(goal: Goal, training: Training) -> npt.NDArray[np.bool_]:
@@ -106,23 +101,24 @@ def sample_said(training: Training) -> Any:
     return training.memo.get("said", "sample", lambda: training.model.predict(training.sample))
 
 
-def leads(goal: Goal, scores: FloatArray, good: npt.NDArray[np.bool_], scale: float) -> FloatArray:
+def leads(goal: Goal, scores: FloatArray, good: npt.NDArray[np.bool_], scale: float, tuning: Observing) -> FloatArray:
     """Return by how much rows have the wanted outcome, in a unit that is smooth where the black box tells enough.
 
     Log-odds against the runner-up or the wanted probability; the decision function; the distance from the nearer end of
     an interval, in units of `scale`; else 1. The sign is that of the black box's own word: positive iff it confirms the row.
     """
-    size = np.abs(np.nan_to_num(_margin(goal, scores, scale), nan=1.0))
-    return np.asarray(np.where(good, 1.0, -1.0) * np.clip(size, _LEAST, _CLIP))
+    size = np.abs(np.nan_to_num(_margin(goal, scores, scale, np.exp(-tuning.clip)), nan=1.0))
+    return np.asarray(np.where(good, 1.0, -1.0) * np.clip(size, tuning.least_lead, tuning.clip))
 
 
-def _margin(goal: Goal, scores: FloatArray, scale: float) -> FloatArray:
+def _margin(goal: Goal, scores: FloatArray, scale: float, least: float) -> FloatArray:
+    """Return the size of leads; probabilities below the `least` tell nothing more."""
     if isinstance(goal, IntervalGoal):
         room = np.minimum(scores[:, 0] - goal.low, goal.high - scores[:, 0])
         return np.asarray(room / scale)
     probabilities = goal.read.probabilities(scores)
     if probabilities is not None:
-        p = np.clip(probabilities, np.exp(-_CLIP), 1.0)
+        p = np.clip(probabilities, least, 1.0)
         if isinstance(goal, AnyClassGoal):
             wanted = list(goal.indices)
             return np.asarray(np.log(p[:, wanted].max(axis=1) / np.delete(p, wanted, axis=1).max(axis=1)))
@@ -130,7 +126,7 @@ def _margin(goal: Goal, scores: FloatArray, scale: float) -> FloatArray:
         own = p[:, goal.index]
         if isinstance(goal, ProbabilityGoal):
             t = goal.probability
-            return np.asarray(np.log(own / np.clip(1.0 - own, np.exp(-_CLIP), 1.0)) - np.log(t / (1.0 - t)))
+            return np.asarray(np.log(own / np.clip(1.0 - own, least, 1.0)) - np.log(t / (1.0 - t)))
         return np.asarray(np.log(own / np.delete(p, goal.index, axis=1).max(axis=1)))
     if isinstance(goal.read.rule, Sign):
         return scores[:, 0] - goal.read.threshold

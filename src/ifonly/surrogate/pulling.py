@@ -18,20 +18,11 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.question.abilities import verified
 from ifonly.question.statement import Statement
+from ifonly.runtime.tuning import Pulling
 from ifonly.surrogate.oracle import Oracle
 from ifonly.surrogate.sampling import Sampler
 
 __all__ = ["Puller"]
-
-_SHARES = (0.0, 0.25, 0.5, 0.75, 0.875, 0.9375, 0.984375)  # parts of a move that are kept
-_ROUNDS = 60
-_GAIN = 0.002  # share of the cost below which a cheaper row is not worth another round
-_EXCHANGES = 4000  # moves of two features that are looked at
-_VALUES = 6
-_PARTS, _TIMES = (
-    40,
-    3,
-)  # parts of the way back that are looked at in the end, and how often the last one is divided anew
 
 Priced = tuple[FloatArray, float]
 
@@ -43,6 +34,11 @@ class Puller:
     statement: Statement
     sampler: Sampler
     oracle: Oracle
+
+    @property
+    def tuning(self) -> Pulling:
+        """The numbers that it goes by."""
+        return self.statement.query.tuning.pulling
 
     def meets(self, rows: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows meet all demands but the goal, by the word of the user's own models."""
@@ -79,13 +75,13 @@ class Puller:
         """Return what confirmed rows are drawn back to, one feature after the other, the cheapest first."""
         drawn: list[Priced] = [(u, float(self.statement.objective(u[None, :])[0])) for u in rows]
         moving = list(range(len(drawn)))
-        for _ in range(_ROUNDS):
+        for _ in range(self.tuning.rounds):
             if not moving or self.oracle.spent:
                 break
             still = []
             for i, found in zip(moving, self._drawn([drawn[i] for i in moving]), strict=True):
                 if found is not None:
-                    still += [i] if drawn[i][1] - found[1] >= _GAIN * drawn[i][1] else []
+                    still += [i] if drawn[i][1] - found[1] >= self.tuning.gain * drawn[i][1] else []
                     drawn[i] = found
             moving = still
         return sorted(drawn, key=lambda d: d[1])
@@ -104,8 +100,8 @@ class Puller:
 
     def exchange(self, u: FloatArray, cost: float) -> Priced:
         """Return the row that a confirmed one leads to when features are exchanged, and drawn back, in turn."""
-        for _ in range(_ROUNDS):
-            found = self.cheapest(self._exchanged(u), (1.0 - _GAIN) * cost)
+        for _ in range(self.tuning.rounds):
+            found = self.cheapest(self._exchanged(u), (1.0 - self.tuning.gain) * cost)
             if found is None:
                 break
             u, cost = self.pull([found[0]])[0]
@@ -118,12 +114,12 @@ class Puller:
             if not isinstance(schema.features[j], Numeric):
                 continue
             at, refused = schema.starts[j], float(factual[schema.starts[j]])
-            for _ in range(_TIMES):
-                values = self._snapped(j, np.linspace(refused, u[at], _PARTS + 1)[1:-1])
+            for _ in range(self.tuning.times):
+                values = self._snapped(j, np.linspace(refused, u[at], self.tuning.parts + 1)[1:-1])
                 rows = np.repeat(u[None, :], len(values), axis=0)
                 rows[:, at] = values
                 found = self.cheapest(self.sampler.settled(rows), cost)
-                width = abs(u[at] - refused) / _PARTS
+                width = abs(u[at] - refused) / self.tuning.parts
                 if found is not None:
                     u, cost = found
                 refused = u[at] - np.sign(u[at] - refused) * width
@@ -138,12 +134,12 @@ class Puller:
     def _changed(self, u: FloatArray) -> list[int]:
         return [int(j) for j in np.flatnonzero(self.statement.query.changed(u[None, :])[0]) if j in self.sampler.free]
 
-    def _nearer(self, u: FloatArray, j: int, shares: tuple[float, ...] = _SHARES) -> FloatArray:
+    def _nearer(self, u: FloatArray, j: int, shares: tuple[float, ...]) -> FloatArray:
         """Return values of one feature that are nearer to the factual's than the row's own."""
         schema, factual = self.statement.query.schema, self.statement.query.factual
         part, feature = schema.slice(j), schema.features[j]
         if not isinstance(feature, Numeric):
-            return self.sampler.values(j)
+            return self.sampler.values(j, self.statement.query.tuning.observing.sweep)
         start, end = float(factual[part.start]), float(u[part.start])
         step = feature.step
         if step is not None and abs(end - start) / step <= len(shares):
@@ -159,25 +155,27 @@ class Puller:
         rows = [u[None, :]]
         changed = self._changed(u)
         for j in changed:
-            values = self._nearer(u, j)
+            values = self._nearer(u, j, self.tuning.shares)
             part = np.repeat(u[None, :], len(values), axis=0)
             part[:, schema.slice(j)] = values
             rows.append(part)
         numbers = [schema.starts[j] for j in changed if isinstance(schema.features[j], Numeric)]
         if len(numbers) > 1:
-            part = np.repeat(u[None, :], len(_SHARES), axis=0)
-            part[:, numbers] = factual[numbers] + np.array(_SHARES)[:, None] * (u[numbers] - factual[numbers])
+            part = np.repeat(u[None, :], len(self.tuning.shares), axis=0)
+            part[:, numbers] = factual[numbers] + np.array(self.tuning.shares)[:, None] * (
+                u[numbers] - factual[numbers]
+            )
             rows.append(part)
         return self.sampler.settled(np.vstack(rows))
 
     def _exchanged(self, u: FloatArray) -> FloatArray:
         """Return rows with one changed feature drawn back and another feature elsewhere."""
         schema = self.statement.query.schema
-        one = [(j, v) for j in self._changed(u) for v in self._nearer(u, j, (0.0, 0.5, 0.9))]
-        other = [(k, v) for k in self.sampler.free for v in self.sampler.values(k, _VALUES)]
+        one = [(j, v) for j in self._changed(u) for v in self._nearer(u, j, self.tuning.exchanged)]
+        other = [(k, v) for k in self.sampler.free for v in self.sampler.values(k, self.tuning.values)]
         pairs = [(a, b) for a in range(len(one)) for b in range(len(other)) if one[a][0] != other[b][0]]
-        if len(pairs) > _EXCHANGES:
-            chosen = self.sampler.rng.choice(len(pairs), _EXCHANGES, replace=False)
+        if len(pairs) > self.tuning.exchanges:
+            chosen = self.sampler.rng.choice(len(pairs), self.tuning.exchanges, replace=False)
             pairs = [pairs[i] for i in sorted(chosen)]
         rows = np.repeat(u[None, :], len(pairs), axis=0)
         for row, (a, b) in zip(rows, pairs, strict=True):

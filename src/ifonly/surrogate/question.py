@@ -38,26 +38,13 @@ from ifonly.surrogate.sampling import Sampler
 __all__ = ["ObservedQuestion", "warm"]
 
 OBSERVED = "not proven: the model was only observed, so a cheaper answer may exist"
-_ROUNDS, _PATIENCE = 12, 3
-_STARTS = 6  # confirmed rows of a kind that are pulled towards the factual before anything is learned
-_TRADED = 2  # and those of them that features are exchanged of
-_NEAR = 1.5  # times the best cost, up to which a row is worth exchanges
-_SWEEP = 12  # values of a number that are tried alone
-_MIXED = 400
-_AROUND = 60
-_GLOBAL = 1200  # training rows that a surrogate is learned from, the nearest
-_SEARCH = 2.0  # seconds of one search in a surrogate
-_SEARCH_GAP = 0.02
-_FIT = 0.3  # seconds that a first fit is expected to take
-_STRICTER = 0.15  # lead that is asked of the surrogate more after each refusal, in units of the leads' deviation
-_RESERVE = 0.1  # share of the time that is kept for the end
 
 
 def warm(training: Training) -> None:
     """Do before the first question what would cost it time: ask about the sample, and load the learners."""
     sample_said(training)
     for make in LEARNERS.values():
-        make(0, False)
+        make(0, False, training.tuning.learning)
 
 
 @dataclass(frozen=True)
@@ -85,7 +72,8 @@ class ObservedQuestion(Question):
         statement = replace(statement, query=self.query, demands=(self.goal, *statement.demands[1:]))
         if statement.box().empty() is not None:
             raise OutOfTime(_none(statement))
-        until = self.deadline.earlier(_RESERVE * min(self.deadline.left(), 5.0))
+        tuning = self.query.tuning.observing
+        until = self.deadline.earlier(tuning.kept * min(self.deadline.left(), tuning.kept_of))
         oracle = Oracle(self.goal, until, self.query.training)
         rounds = _Rounds(self, statement, oracle)
         rounds.run()
@@ -142,6 +130,7 @@ class _Rounds:
 
     def __post_init__(self) -> None:
         self.query = self.question.query
+        self.tuning = self.query.tuning.observing
         self.rng = np.random.default_rng(self.query.seed)
         self.sampler = Sampler(self.statement, self.rng)
         self.puller = Puller(self.statement, self.sampler, self.oracle)
@@ -157,10 +146,10 @@ class _Rounds:
             self.u, self.cost = self.puller.refined(self.u, self.cost)
 
     def _rounds(self) -> None:
-        names, idle, strict, seconds = list(LEARNERS), 0, 0.0, _FIT
+        names, idle, strict, seconds = list(LEARNERS), 0, 0.0, self.tuning.fit
         agreed: dict[str, float] = {}
-        for turn in range(_ROUNDS):
-            if self.oracle.spent or self.oracle.deadline.left() < 1.5 * seconds or idle >= _PATIENCE:
+        for turn in range(self.tuning.rounds):
+            if self.oracle.spent or self.oracle.deadline.left() < 1.5 * seconds or idle >= self.tuning.patience:
                 return
             # First each learner in turn; then those that agree most with the black box, the best one mostly.
             order = sorted(agreed, key=lambda n: -agreed[n])
@@ -172,7 +161,7 @@ class _Rounds:
             agreed[name], seconds = learned.agreement, learned.seconds
             before = self.cost
             refused, knows_more = self._search(learned, strict)
-            strict = strict + _STRICTER if refused else 0.0
+            strict = strict + self.tuning.stricter if refused else 0.0
             better = self.cost < before
             idle = 0 if better else idle + 1 + (not knows_more and turn >= len(names))
 
@@ -193,17 +182,23 @@ class _Rounds:
         self.known = known = known_leads(goal, training)
         good = training.sample[known > 0]
         near = self.sampler.into_box(good)
-        near = near[np.argsort(self.statement.objective(near), kind="stable")][: 40 * _STARTS] if len(near) else near
+        near = (
+            near[np.argsort(self.statement.objective(near), kind="stable")][: 40 * self.tuning.starts]
+            if len(near)
+            else near
+        )
         first = self._confirmed(near, 1)
         self._keep(first)  # first of all, so that there is an answer however little time is left
-        others = near[: 10 * _STARTS] if len(near) else training.sample
+        others = near[: 10 * self.tuning.starts] if len(near) else training.sample
         start = self.sampler.start
-        sweeps = self.sampler.sweeps(start, self._many(_SWEEP, 100))
-        mixed = self._label(np.vstack([sweeps, self.sampler.mixtures(start, others, self._many(_MIXED, 10))]))
+        sweeps = self.sampler.sweeps(start, self._many(self.tuning.sweep, 100))
+        mixed = self._label(
+            np.vstack([sweeps, self.sampler.mixtures(start, others, self._many(self.tuning.mixed, 10))])
+        )
         if not (len(mixed) + len(near)):
-            mixed = self._label(self.sampler.around(start, self._many(4 * _MIXED, 5), 0.3))
-        starts = self._many(_STARTS, 1000)
-        self._pull([*first, *self._confirmed(mixed, starts), *self._confirmed(near[1:], starts)], _TRADED)
+            mixed = self._label(self.sampler.around(start, self._many(4 * self.tuning.mixed, 5), 0.3))
+        starts = self._many(self.tuning.starts, 1000)
+        self._pull([*first, *self._confirmed(mixed, starts), *self._confirmed(near[1:], starts)], self.tuning.traded)
 
     def _many(self, most: int, share: int) -> int:
         """Return a number of rows, fewer where the black box is slow: at most one in so many that can still be asked."""
@@ -230,19 +225,21 @@ class _Rounds:
         drawn = self.puller.pull(rows)
         self._keep([u for u, _ in drawn])
         for u, cost in drawn[:traded]:
-            if cost < _NEAR * self.cost and not self.oracle.spent:
+            if cost < self.tuning.near * self.cost and not self.oracle.spent:
                 self._keep([self.puller.exchange(u, cost)[0]])
 
     # -- learning and searching -----------------------------------------------------------------------------------
     def _learn(self, name: str) -> Learned | None:
         training = self.query.training
         away = np.abs(np.nan_to_num(training.sample - self.query.factual)) / _spans(training.sample)
-        near = np.argsort(away.sum(axis=1), kind="stable")[:_GLOBAL]
+        near = np.argsort(away.sum(axis=1), kind="stable")[: self.tuning.nearest]
         rows = np.vstack([training.sample[near], *self.rows])
         leads = np.concatenate([self.known[near], *self.leads])
         if not (leads > 0).any() or not (leads < 0).any():
             return None
-        return learn(name, self.query.schema, self.sampler.start, rows, leads, self.query.seed)
+        return learn(
+            name, self.query.schema, self.sampler.start, rows, leads, self.query.seed, self.query.tuning.learning
+        )
 
     def _search(self, learned: Learned, strict: float) -> tuple[bool, bool]:
         """Search a surrogate; return whether its answer was refused, and whether it knew a cheaper one at all."""
@@ -254,7 +251,11 @@ class _Rounds:
         form: Form = learned.read.form if np.isnan(query.factual).any() else complete(learned.read.form)
         inside = replace(self.statement, query=query, demands=(goal, *self.statement.demands[1:]), form=form)
         limits = Limits(
-            min(_SEARCH, self.oracle.deadline.left()), _SEARCH_GAP, self.cost, self.query.seed, tuning=self.query.tuning
+            min(self.tuning.searched, self.oracle.deadline.left()),
+            self.tuning.gap,
+            self.cost,
+            self.query.seed,
+            tuning=self.query.tuning,
         )
         try:
             found = find(inside, self.question.backend, limits, None, self.oracle.deadline)
@@ -270,10 +271,10 @@ class _Rounds:
             self.name = learned.name
             self._pull([best[0]], 1)
         target = points[0]
-        on_the_way = self.sampler.between(self.sampler.start, target, _AROUND // 3)
-        around = [self.sampler.around(target, _AROUND, size) for size in (0.02, 0.1)]
+        on_the_way = self.sampler.between(self.sampler.start, target, self.tuning.around // 3)
+        around = [self.sampler.around(target, self.tuning.around, size) for size in (0.02, 0.1)]
         good = self._label(np.vstack([on_the_way, *around, self.sampler.sweeps(target, 5)]))
-        self._pull(self._confirmed(good[self.statement.objective(good) < _NEAR * self.cost], 1), 1)
+        self._pull(self._confirmed(good[self.statement.objective(good) < self.tuning.near * self.cost], 1), 1)
         return best is None, True
 
 

@@ -11,9 +11,6 @@ from ifonly.question.statement import Statement
 
 __all__ = ["Sampler"]
 
-_SWEEP = 12  # values of one number in a sweep
-_QUANTILES = 6  # and those of them that are quantiles of the training rows
-
 
 class Sampler:
     """Rows near the factual, between rows, and around a point; each is a row that could be returned."""
@@ -41,7 +38,7 @@ class Sampler:
         return np.unique(rows, axis=0) if len(rows) > 1 else rows
 
     # -- values of one feature ------------------------------------------------------------------------------------
-    def values(self, j: int, most: int = _SWEEP) -> FloatArray:
+    def values(self, j: int, most: int) -> FloatArray:
         """Return values of one feature in the box, as its entries in canonical rows; at most that many numbers."""
         if (j, most) not in self._values:
             self._values[j, most] = self._some_values(j, most)
@@ -57,13 +54,13 @@ class Sampler:
             return np.array([[feature.snap(v)] for v in np.arange(low, high + 0.5 * step, step)])
         seen = self.training[:, self.schema.starts[j]]
         seen = seen[(seen >= low) & (seen <= high)]
-        shares = np.linspace(0.0, 1.0, min(_QUANTILES, most))
+        shares = np.linspace(0.0, 1.0, min(self.query.tuning.observing.quantiles, most))
         quantiles = np.quantile(seen, shares) if len(seen) else np.empty(0)
         even = np.linspace(low, high, max(most - len(quantiles), 2))
         return np.unique([feature.snap(float(v)) for v in (*quantiles, *even)])[:, None]
 
     # -- rows -----------------------------------------------------------------------------------------------------
-    def sweeps(self, u: FloatArray, most: int = _SWEEP) -> FloatArray:
+    def sweeps(self, u: FloatArray, most: int) -> FloatArray:
         """Return rows that differ from a row in one feature."""
         rows = [u[None, :]]
         for j in self.free:

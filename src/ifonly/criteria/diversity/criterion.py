@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args, runtime_checkable
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -14,19 +14,11 @@ from ifonly.criteria.proximity import Proximity
 from ifonly.errors import CriterionError
 from ifonly.question.criterion import ChecksTogether, Criterion
 from ifonly.question.demand import Demand
+from ifonly.question.further import Clustered, Diversifies, Way
 from ifonly.question.query import Query
 from ifonly.question.words import number
 
-__all__ = ["Clustered", "Diversity"]
-
-
-@runtime_checkable
-class Clustered(Protocol):
-    """A demand that is met in any one of several clusters."""
-
-    def clusters(self, query: Query) -> Sequence[Demand]:
-        """Return one demand per cluster, each of which implies this one."""
-        ...
+__all__ = ["Diversity"]
 
 
 _COUNTED = "the features that the model or a demand looks at"
@@ -34,7 +26,7 @@ How = Literal["features", "iterate", "incumbents", "clusters"]
 
 
 @dataclass(frozen=True)
-class Diversity(ChecksTogether, Criterion):
+class Diversity(Diversifies, ChecksTogether, Criterion):
     """Difference between the answers when more than one is asked for.
 
     Parameters
@@ -85,6 +77,14 @@ class Diversity(ChecksTogether, Criterion):
                 "Manifold(clusters=3), or use Diversity('features')."
             )
 
+    def way(self) -> Way:
+        """Search again, unless the options say otherwise."""
+        return {"incumbents": Way.MET, "clusters": Way.CLUSTERS}.get(self.how, Way.AGAIN)
+
+    def apart(self) -> float:
+        """Return the distance, where that makes the difference."""
+        return self.distance if self.how == "iterate" else 0.0
+
     def another(
         self, query: Query, criteria: Sequence[Criterion], demands: Sequence[Demand], u: FloatArray
     ) -> Distinct:
@@ -96,9 +96,8 @@ class Diversity(ChecksTogether, Criterion):
         changed = query.counted(u[None, :])[0]
         return OtherFeatures.than(query, changed, among) if self.nested else LeaveOne.of(query, changed)
 
-    @property
     def none_left(self) -> str:
-        """Sentence that says there is no further answer."""
+        """Return the sentence that says there is no further answer."""
         if self.how == "iterate":
             return f"no further answer is {number(self.distance)} away from the others in {_COUNTED}"
         if self.nested:

@@ -8,7 +8,7 @@ the features looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,12 +22,10 @@ from ifonly.program.mip import Affine
 from ifonly.question.costs import Costs
 from ifonly.question.criterion import Couples, Criterion
 from ifonly.question.demand import Demand
-from ifonly.question.guidance import Proposes
+from ifonly.question.further import Further
 from ifonly.question.program import Program
 from ifonly.question.query import Query
-from ifonly.question.statement import Statement
 from ifonly.question.words import number
-from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import ANOTHER_ANSWER, LP_ROOM, ROUNDING, STORED_MOVE
 from ifonly.tolerances import ON_GRID as _DUST
 
@@ -35,19 +33,13 @@ __all__ = ["Apart", "Distinct", "LeaveOne", "OtherFeatures", "looked_at"]
 
 
 @dataclass(frozen=True, eq=False)
-class Distinct(Proposes, Demand):
-    """A demand for another answer, with points that are known to be worth a try; `among` are the features that count."""
+class Distinct(Further):
+    """A demand for another answer; `among` are the features that count."""
 
-    known: tuple[FloatArray, ...] = ()
     among: frozenset[int] = frozenset()
 
     def _numbers(self, query: Query) -> frozenset[int]:
         return frozenset(j for j in self.among if isinstance(query.schema.features[j], Numeric))
-
-    def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
-        """Return the points worth a try."""
-        del statement, box, deadline
-        return self.known
 
 
 @dataclass(frozen=True, eq=False)

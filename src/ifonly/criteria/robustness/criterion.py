@@ -22,7 +22,6 @@ from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.criterion import Criterion, Remarks
 from ifonly.question.demand import Demand
 from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
-from ifonly.question.margins import lead_in_steps
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.training import Training
@@ -131,9 +130,8 @@ class Robustness(Remarks, Criterion, Ranges):
             if i == 0 and self.margin is None and not reach.any():
                 continue
             if not reach.any() and self.margin is None and not goal.read.form.raw():
-                room = lead_in_steps(
-                    goal, goal.read.form, goal.rounding(goal.read.form, Box.of(query.schema, query.factual))
-                )
+                noise = goal.rounding(goal.read.form, Box.of(query.schema, query.factual))
+                room = goal.lead_in_steps(goal.read.form, noise)
             else:
                 room = _room(query, goal, reach) if reach.any() or not _ties_hold(goal) else 0.0
             demand = KeepsLead(

@@ -9,7 +9,6 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric, Schema
-from ifonly.models.forms.propagate import middle, reach
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
@@ -52,9 +51,9 @@ class Linear:
 
     def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
         """Return the largest sum of absolute terms that each score is made of in a box, if need be from its middle."""
-        origin = middle(box) * centred
+        origin = box.middle() * centred
         return np.asarray(
-            np.abs(self.weights) @ (reach(box) - np.abs(origin)) + np.abs(self.weights @ origin + self.intercept)
+            np.abs(self.weights) @ (box.reach() - np.abs(origin)) + np.abs(self.weights @ origin + self.intercept)
         )
 
     def embed(self, mip: Mip, x: Inputs) -> list[Affine]:  # noqa: ARG002 - the form protocol

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
-from ifonly.models.forms.propagate import Block, Bounds, Budget, middle, preactivations, reach
+from ifonly.models.forms.propagate import Block, Bounds, Budget, preactivations
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
@@ -217,8 +217,8 @@ class Network:
         Centred, the columns are counted from the middle of the box, as behind a scaler. A unit that is below zero by more
         than rounding everywhere in the box passes on its slope's share only, a ReLU nothing.
         """
-        origin = middle(box) * centred
-        n, size = len(origin), reach(box) - np.abs(origin)
+        origin = box.middle() * centred
+        n, size = len(origin), box.reach() - np.abs(origin)
         for block, (_, most) in zip(self.blocks, preactivations(self.blocks, box), strict=True):
             total = np.abs(block.weights) @ size + np.abs(block.weights[:, :n] @ origin + block.constant)
             off = most < -SURELY_OFF * total

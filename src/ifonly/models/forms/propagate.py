@@ -24,7 +24,7 @@ from ifonly.program.box import Box
 from ifonly.runtime.tuning import DEFAULT
 from ifonly.tolerances import CHAINED_ROUNDING, TINY
 
-__all__ = ["Block", "Bounds", "Budget", "enclosing_lines", "preactivations", "reach"]
+__all__ = ["Block", "Bounds", "Budget", "enclosing_lines", "preactivations"]
 
 Bounds = tuple[FloatArray, FloatArray]
 
@@ -180,29 +180,6 @@ def _feature_points(box: Box, j: int, budget: Budget | None) -> tuple[list[int],
     return levels, [1.0] * len(levels), costs
 
 
-def middle(box: Box) -> FloatArray:
-    """Return the middle of each number's interval in the box; 0 for levels, and for what is missing or has no end."""
-    place = np.zeros(box.schema.width)
-    for j, feature in enumerate(box.schema.features):
-        if isinstance(feature, Numeric) and not box.missing[j]:
-            half = 0.5 * float(box.lower[j]) + 0.5 * float(box.upper[j])
-            place[box.schema.starts[j]] = half if np.isfinite(half) else 0.0
-    return place
-
-
-def reach(box: Box) -> FloatArray:
-    """Return the largest absolute value of each canonical entry in the box; a missing feature counts as 0."""
-    size = np.zeros(box.schema.width)
-    for j, feature in enumerate(box.schema.features):
-        if box.missing[j]:
-            continue
-        if isinstance(feature, Numeric):
-            size[box.schema.starts[j]] = max(abs(float(box.lower[j])), abs(float(box.upper[j])))
-        else:
-            size[box.schema.slice(j)] = box.allowed[box.schema.slice(j)]
-    return size
-
-
 def preactivations(
     blocks: Sequence[Block],
     box: Box,
@@ -214,7 +191,7 @@ def preactivations(
     Both interval arithmetic and backward substitution are done, and the better bound of each unit is kept.
     """
     points = _Points.of(box, budget)
-    size = reach(box)
+    size = box.reach()
     low, high = np.empty(0), np.empty(0)
     found: list[Bounds] = []
     for k, block in enumerate(blocks):

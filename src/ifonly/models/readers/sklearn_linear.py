@@ -69,14 +69,20 @@ def _dense(coefficients: Any) -> FloatArray:
     return np.asarray(coefficients.toarray() if hasattr(coefficients, "toarray") else coefficients, dtype=np.float64)
 
 
+def _refuse_curved_kernel(estimator: Any, source: Source) -> None:
+    """Refuse a support vector machine whose kernel is not linear; its class may be a subclass of the user's."""
+    if estimator.kernel != "linear":
+        name = "SVC" if hasattr(estimator, "classes_") else "SVR"
+        raise UnsupportedModel(
+            f"{source.where}{name} with kernel={estimator.kernel!r} has no exact mixed-integer form. The nearest things "
+            f"that have one: {name}(kernel='linear'), Linear{name}, or a gradient boosting model."
+        )
+
+
 @reads("sklearn", "SVC")
 def read_svc(estimator: Any, source: Source) -> Read:
     """A linear-kernel SVC of two classes is one linear score; with more, its pairwise votes are not linear."""
-    if estimator.kernel != "linear":
-        raise UnsupportedModel(
-            f"{source.where}SVC with kernel={estimator.kernel!r} has no exact mixed-integer form. The nearest things "
-            "that have one: SVC(kernel='linear'), LinearSVC, or a gradient boosting model."
-        )
+    _refuse_curved_kernel(estimator, source)
     if len(estimator.classes_) > 2:
         raise UnsupportedModel(
             f"{source.where}SVC with {len(estimator.classes_)} classes decides by votes between pairs. Use LinearSVC "
@@ -109,11 +115,7 @@ def read_regression(estimator: Any, source: Source) -> Read:
 @reads("sklearn", "SVR")
 def read_svr(estimator: Any, source: Source) -> Read:
     """A linear-kernel SVR is one linear value."""
-    if estimator.kernel != "linear":
-        raise UnsupportedModel(
-            f"{source.where}SVR with kernel={estimator.kernel!r} has no exact mixed-integer form. The nearest things "
-            "that have one: SVR(kernel='linear'), LinearSVR, or a gradient boosting model."
-        )
+    _refuse_curved_kernel(estimator, source)
     return read_regression(estimator, source)
 
 
