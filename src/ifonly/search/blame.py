@@ -37,19 +37,26 @@ __all__ = ["explain_infeasibility"]
 
 @dataclass(frozen=True)
 class ConflictFinder:
-    """Finder of conflicts: decides whether demands are feasible together, by solving without an objective."""
+    """Finder of conflicts: decides whether demands are feasible together, by solving without an objective.
+
+    With `at_the_edge`, what lies on its very threshold is asked for as well; the model has the last word on it.
+    """
 
     statement: Statement
     backend: Backend
     limits: Limits
     deadline: Deadline
     refused: list[Outside] = field(default_factory=list)
+    at_the_edge: bool = False
 
     def possible(self, demands: Sequence[Demand]) -> bool | None:
         """Whether the demands can be met together; None when that could not be decided in time."""
         if self.deadline.passed:
             return None
-        found = self._confirmed(self._asked(demands), self._search)
+        asked = self._asked(demands)
+        # What lies on its very threshold counts if the model confirms it.
+        asked = replace(asked, margin=min(asked.margin, 0.0)) if self.at_the_edge else asked
+        found = self._confirmed(asked, self._search)
         return False if found.infeasible else None if found.u is None else True
 
     def _asked(self, demands: Sequence[Demand]) -> Statement:
@@ -203,7 +210,7 @@ def explain_infeasibility(
     """
     demands = [d for d in statement.demands if not isinstance(d, Outside)]
     refused = [d for d in statement.demands if isinstance(d, Outside)]
-    finder = ConflictFinder(statement, backend, limits, deadline, refused)
+    finder = ConflictFinder(statement, backend, limits, deadline, refused, at_the_edge=not margin)
     conflict, minimal = finder.conflict(demands)
     relaxations: list[Relaxation] = []
     for demand in conflict:
