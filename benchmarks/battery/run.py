@@ -102,7 +102,7 @@ def ask(q: Question, make: Callable[[Question], Any] = explainer_for) -> tuple[A
         return error, 0.0, 0.0
     began, worked = time.perf_counter(), time.process_time()
     try:
-        asked = {"want": q.target, "n": q.n, "criteria": q.criteria[q.house :], "time_limit": q.limit}
+        asked = {"want": q.target, "n": q.n, "criteria": q.criteria[q.house :], "time_limit": q.limit, "gap": q.gap}
         if q.kind == "batch":
             outcome = explainer.explain_all(q.factual, **asked)[0]
             answer = outcome.explanation if outcome.error is None else outcome.error
@@ -118,7 +118,7 @@ def judged(q: Question, answer: Any) -> tuple[str, list[Fault], str]:
     judge = Judge(q)
     if isinstance(answer, Explanation):
         faults = judge.explanation(answer) + _read_back(q, answer)
-        return "answered" if answer.status == "optimal" else "unproven", faults, ""
+        return "answered" if answer.status in ("optimal", "within_gap") else "unproven", faults, ""
     if isinstance(answer, Infeasible):
         return "impossible", judge.infeasible(answer), ""
     if isinstance(answer, OutOfTime):

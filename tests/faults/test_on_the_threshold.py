@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 
 from ifonly import Actionability, Explainer, Infeasible, Proximity, Target
@@ -79,3 +79,29 @@ def test_a_second_answer_on_the_threshold() -> None:
     first, second = answers.frame().to_numpy()
     assert first == pytest.approx([0.25, 0.875])
     assert second.tolist() == [1.0, 0.125]
+
+
+@pytest.mark.parametrize("solver", ["auto", "highs only"])
+def test_a_lead_by_rounding_alone_is_the_models_to_judge(solver: str) -> None:
+    """0.1 * 3 is a float above 0.3, so the model says yes there, and nowhere else."""
+    table = pd.DataFrame({"x": [0, 1, 2, 3] * 10})
+    model = LogisticRegression().fit(table, table.x > 1)
+    model.coef_, model.intercept_ = np.array([[0.1]]), np.array([-0.3])
+    assert model.predict(table.iloc[[3]])[0]
+    answer = Explainer(model, table, solver=solver).explain({"x": 0}, want=True)
+    assert answer.frame().x[0] == 3
+    assert answer[0].certificate.proven
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_a_tie_that_is_lost_is_no_answer(dtype: str) -> None:
+    table = pd.DataFrame({"x": np.array([0, 1, 2, 4] * 10, dtype=dtype)})
+    model = LogisticRegression().fit(table, table.x > 1)
+    model.coef_, model.intercept_ = np.array([[0.25]]), np.array([-1.0])
+    assert not model.predict(table.iloc[[3]])[0]
+    with pytest.raises(Infeasible) as told:
+        Explainer(model, table).explain({"x": 0}, want=True)
+    if dtype == "float64":  # of what is continuous, a margin is named; on a grid the tie itself is ruled out
+        assert 0.0 < told.value.margin < 1e-12
+    else:
+        assert told.value.margin == 0.0

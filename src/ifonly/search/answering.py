@@ -134,10 +134,9 @@ class Question:
             if found.u is None and course.spare is not None:
                 break
             if found.infeasible:
-                on_it = self._of_nothing(course, first=first)
-                if on_it is None:
-                    break
-                return on_it
+                if not self.deadline.passed and course.descend():
+                    continue
+                break
             course.note(found)
             best = self._first_verified(found, course.statement, firm=course.firm)
             if best is not None and self._is_worth_climbing(course, found, best[1]):
@@ -155,33 +154,16 @@ class Question:
             stricter = finer if finer is not course.statement else self._ruled_out(finer, found.u)
             if not course.go_on(stricter, finer):
                 break
-        return self._end_of(course, found)
+        return self._end_of(course, found, first=first)
 
-    def _of_nothing(self, course: Course, *, first: bool) -> Answer | None:
-        """Return an answer on its very threshold where nothing goes beyond, or say why there is none; None: gave up."""
-        at = self._on_the_threshold(course) if course.whole and course.certified.margin > 0.0 else None
-        if isinstance(at, Answer):
-            return at
-        if not first and course.whole:
+    def _say_impossible(self, course: Course, found: Found, *, first: bool) -> None:
+        """Say that there is no answer; return where there is one that the model refuses, however wide the margin."""
+        if not first and (course.whole or course.descended):
             raise NoMore
-        if course.gives_up(first=first):
-            return None
-        beyond = course.beyond if at is None else course.certified.margin
-        raise explain_infeasibility(course.statement, self.backend, self._limits(), self.deadline, margin=beyond)
-
-    def _on_the_threshold(self, course: Course) -> Answer | Found | None:
-        """Look for an answer on its very threshold: at the end of a range, or where demands meet.
-
-        Return the answer, or the point that the model refuses (or that was not found in time); None: there is none.
-        """
-        at = replace(course.statement, margin=0.0)
-        found, statement = course.search(at, self._limits(), self.deadline)
-        if found.infeasible:
-            return None
-        best = self._first_verified(found, statement)
-        return (
-            found if best is None else self._answer(best[0], found, replace(course, statement=statement, certified=at))
-        )
+        if not course.gives_up(first=first):
+            beyond, margin = course.beyond(closed=found.infeasible), max(course.statement.margin, course.origin.margin)
+            asked = replace(course.statement, margin=margin, tie=course.origin.tie)
+            raise explain_infeasibility(asked, self.backend, self._limits(), self.deadline, margin=beyond)
 
     def _is_worth_climbing(self, course: Course, found: Found, cost: float) -> bool:
         """Whether an answer beyond the edge is dearer than proven, and there is time to prove it for a named margin."""
@@ -194,13 +176,15 @@ class Question:
         asked = replace(course.statement, margin=course.certified.margin)
         return Answer(self._counterfactual(u, asked, found), u, found, course.statement)
 
-    def _end_of(self, course: Course, found: Found) -> Answer:
+    def _end_of(self, course: Course, found: Found, *, first: bool) -> Answer:
         """Return the spare answer of a search that ends without a better one; without one, say what is known."""
         if course.spare is not None:
             return self._answer(course.spare[0], replace(found, bound=course.bound, trail=course.trail), course)
         if found.interrupted:
             raise KeyboardInterrupt
-        if not found.infeasible and (found.u is None or self.deadline.passed):
+        if found.infeasible or course.descended:
+            self._say_impossible(course, found, first=first)
+        elif found.u is None or self.deadline.passed:
             late = self.deadline.passed or found.ended is not Ended.TOO_LARGE
             why = "" if late else " (the program is too large for memory, or for the time left)"
             raise OutOfTime(

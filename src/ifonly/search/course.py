@@ -30,14 +30,16 @@ class Course:
         The question as it is asked next.
     certified
         The question that the bound holds for.
+    origin
+        The question with its first margin.
     noise
         How far the gaps of the goal may be off by rounding.
     at_the_edge
         Whether it begins without a margin, so that one of the noise has not been tried.
     margins
         The wider margins that are left to try.
-    repairs
-        How many points or relaxations may still be ruled out or made finer.
+    repairs, ties
+        How many points or relaxations may still be ruled out or made finer, and how many within rounding of their threshold.
     bound, trail
         The best lower bound, and the parts of the search that showed it.
     u
@@ -49,10 +51,12 @@ class Course:
     search: Search
     statement: Statement
     certified: Statement
+    origin: Statement
     noise: float
     at_the_edge: bool
     margins: Iterator[float]
     repairs: int
+    ties: int
     bound: float = -np.inf
     trail: bytes = b""
     u: FloatArray | None = None
@@ -63,7 +67,7 @@ class Course:
         """Return the beginning of a course, from a statement with its first margin."""
         edge = statement.margin == statement.tie == 0.0 < noise
         margins = iter([noise * tuning.widening**k for k in range(not edge, tuning.widenings + 1)])
-        return cls(search, statement, statement, noise, edge, margins, tuning.repairs)
+        return cls(search, statement, statement, statement, noise, edge, margins, tuning.repairs, tuning.ties)
 
     @property
     def whole(self) -> bool:
@@ -76,13 +80,24 @@ class Course:
         return self.noise / SCORE_OPERATIONS if self.at_the_edge and self.whole else 0.0
 
     @property
-    def beyond(self) -> float:
-        """The margin, or the distance from ties, by which points are left out; 0: none are."""
-        return 0.0 if self.whole else max(self.statement.margin, distance_from_ties(self.statement.form))
+    def descended(self) -> bool:
+        """Whether nothing clears the first margin, and what lies within rounding of its threshold is asked for."""
+        return self.certified.margin < self.origin.margin
+
+    def beyond(self, *, closed: bool) -> float:
+        """Return the margin, or the distance from ties, by which an answer is proven to be missing; 0: there is none at all.
+
+        With `closed`, the last search went to its end.
+        """
+        if closed and self.whole and self.certified.margin <= -self.noise:
+            return 0.0
+        if self.whole or self.descended:
+            return max(self.origin.margin, self.origin.tie) or self.noise
+        return max(self.statement.margin, distance_from_ties(self.statement.form))
 
     def gives_up(self, *, first: bool) -> bool:
         """Whether there is nothing to say of an empty question but that the model refuses what was found before."""
-        if self.whole or self.u is None:
+        if self.whole or self.descended or self.u is None:
             return False
         return not first or self.statement.margin > self.noise * SOLVER_ROUNDINGS
 
@@ -98,6 +113,17 @@ class Course:
         margin = 2.0 * self.firm
         self.spare = best
         self.statement = self.certified = replace(self.statement, margin=margin, tie=margin)
+
+    def descend(self) -> bool:
+        """Ask for what lies within rounding of its threshold, before anything is called impossible; False: that is done.
+
+        The model has the last word on it. Nothing may go beyond a threshold at the end of a range, or where demands meet.
+        """
+        if not self.whole or self.certified.margin <= -self.noise:
+            return False
+        self.statement = self.certified = replace(self.statement, margin=-self.noise, tie=-self.noise)
+        self.margins, self.repairs = iter((0.0,)), min(self.repairs, self.ties)
+        return True
 
     def go_on(self, stricter: Statement | None, finer: Statement) -> bool:
         """Ask without what was refused, or with a wider margin; False: nothing is left to try."""
