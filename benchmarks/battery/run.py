@@ -17,6 +17,7 @@ import pandas as pd
 
 from benchmarks.battery.ask import BLOCK, Question, Unfit, World, draw_question, draw_world
 from benchmarks.battery.judge import Fault, Judge
+from benchmarks.battery.truth import changed
 from ifonly import Explainer, Explanation, Infeasible
 from ifonly.errors import CriterionError, OutOfTime, SolverFailed, SolverMissing, UnsupportedModel
 
@@ -205,8 +206,11 @@ def _compare_units(seed: int, index: int, q: Question, result: Result, make: Cal
         twin = draw_question(seed, index, other)
     except Unfit:
         return
+    drawn = ("norm", "scale", "target", "criteria", "diversity", "solver")
+    if any(q.tags[head] != twin.tags[head] for head in drawn) or q.n != twin.n:
+        return  # a fit that heeds units says other things, and the draws after that were others
     here, there = (Judge(x) for x in (q, twin))
-    alike = len(q.grid) == len(twin.grid) and all(
+    alike = np.array_equal(changed(q.grid, q.factual), changed(twin.grid, twin.factual)) and all(
         np.array_equal(a, b) for a, b in zip(here.wanted, there.wanted, strict=True)
     )
     names = {d.kind for d in q.demands}

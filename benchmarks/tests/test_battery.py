@@ -377,6 +377,9 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "20261116:1211766",
         "20261116:1213548",
         "20261116:1215192",
+        "7005:2400240",
+        "7005:2400245",
+        "7006:2401291",
     ],
 )
 @pytest.mark.filterwarnings("ignore")

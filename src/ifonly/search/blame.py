@@ -30,7 +30,7 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.search.affordable import affordable
 from ifonly.search.programs import solve_problem
 from ifonly.solvers.backend import Backend, Limits
-from ifonly.tolerances import SOLVER_ROUNDINGS
+from ifonly.tolerances import SCORE_OPERATIONS, SOLVER_ROUNDINGS
 
 __all__ = ["explain_infeasibility"]
 
@@ -69,11 +69,13 @@ class ConflictFinder:
         query, around = self.statement.query, search
         for demand in statement.demands:
             around = demand.wrapped(around, self.backend) if isinstance(demand, Wraps) else around
+        widest = max(statement.margin, self.statement.margin)
         while True:
             found = around(statement, self.limits, self._share()).found
             goal = next((d for d in statement.demands if isinstance(d, Goal)), None)
             if found.u is None:
-                return found
+                # A wider margin leaves points out: that there is none beyond it is no proof.
+                return Found(Ended.LIMIT) if statement.margin > widest else found
             u = query.schema.stored(found.u)
             form = None
             if goal is None or bool(goal.confirmed(u[None, :])[0]):
@@ -87,8 +89,9 @@ class ConflictFinder:
                 noise = goal.rounding(statement.form, statement.box())
                 if statement.margin < noise * SOLVER_ROUNDINGS:
                     # Continuous scores at the very edge, which a solver may overstep: ask for a little more.
-                    widening = self.statement.query.tuning.answering.widening
-                    statement = replace(statement, margin=max(statement.margin, noise) * widening)
+                    widening, least = self.statement.query.tuning.answering.widening, noise / SCORE_OPERATIONS
+                    margin = least if statement.margin < least else max(noise, statement.margin * widening)
+                    statement = replace(statement, margin=margin)
                     continue
                 # whoever goes a little further is confirmed
                 near = float(goal.lead(statement.form(u[None, :]))[0]) > -noise * SOLVER_ROUNDINGS
