@@ -1,9 +1,14 @@
 """Models that cannot be read: ours with a surrogate, and peers that take any model (`python -m benchmarks.surrogate`).
 
 An RBF support vector machine (calibrated, so that its classes are those of its probabilities, which the peers go by), k-NN, a
-tanh network and a Gaussian process, on German Credit and Heart. Every method is asked for the same rows, those that the
-model puts in the unwanted class, with nothing demanded but the outcome. Every answer is predicted anew by the model; the
-distance is the change in each number over its range, plus 1 per switched category.
+tanh network and a Gaussian process, on German Credit, Heart, COMPAS and HELOC. Every method is asked for the same rows, those
+that the model puts in the unwanted class, with nothing demanded but the outcome. Every answer is predicted anew by the
+model; the distance is the change in each number over its range, plus 1 per switched category.
+
+Growing Spheres knows no whole numbers, so that 1.3 former credits are an answer to it. `ifonly-fractions` is ours with that
+freedom: numbers of every column may be fractions, within its range.
+
+``--records FILE`` keeps every answer as it comes; what is there already is not asked again, so a table can be run in pieces.
 """
 
 from __future__ import annotations
@@ -15,10 +20,12 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
 import argparse  # noqa: E402 - after the environment is set
+import itertools  # noqa: E402
+import json  # noqa: E402
 import time  # noqa: E402
 import warnings  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
-from dataclasses import dataclass  # noqa: E402
+from dataclasses import asdict, dataclass  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -31,18 +38,35 @@ from benchmarks.peers.growing_spheres import grow  # noqa: E402
 from benchmarks.speed.methods import Disagrees, open_session  # noqa: E402
 from benchmarks.speed.problems import Case, Problem, Table, german, prepare  # noqa: E402
 from ifonly import Explainer, NoCounterfactual, Proximity, datasets  # noqa: E402
+from ifonly.data.schema import Integer, Numeric, Schema  # noqa: E402
 
 __all__ = ["METHODS", "MODELS", "Answered", "main", "measure", "summary"]
 
-OURS, SPHERES = "ifonly", "growing-spheres"
-METHODS = (OURS, "nice", "dice-random", "dice-genetic", SPHERES)
+OURS, FRACTIONS, SPHERES = "ifonly", "ifonly-fractions", "growing-spheres"
+METHODS = (OURS, "nice", "dice-random", "dice-genetic", SPHERES, FRACTIONS)
 Ask = Callable[[int], FloatArray | None]
+_ROWS = 1000
 
 
 def heart() -> Table:
     """Heart, as it is shipped."""
     data = datasets.heart()
     return Table(data.frame, data.target, data.schema, data.wanted)
+
+
+def _first(data: Any) -> Table:
+    """The first thousand rows of a data set: a Gaussian process takes the cube of their number."""
+    return Table(data.frame.head(_ROWS), data.target.head(_ROWS), data.schema, data.wanted)
+
+
+def compas() -> Table:
+    """COMPAS, the first rows of its train part."""
+    return _first(datasets.compas())
+
+
+def heloc() -> Table:
+    """HELOC, the first rows of its train part."""
+    return _first(datasets.heloc())
 
 
 def _svm() -> Any:
@@ -71,7 +95,7 @@ def _process() -> Any:
     return GaussianProcessClassifier(4.0 * RBF(5.0), optimizer=None, random_state=0)
 
 
-TABLES: dict[str, Callable[[], Table]] = {"german": german, "heart": heart}
+TABLES: dict[str, Callable[[], Table]] = {"german": german, "heart": heart, "compas": compas, "heloc": heloc}
 MODELS: dict[str, Callable[[], Any]] = {"svm": _svm, "knn": _knn, "tanh": _tanh, "gp": _process}
 
 
@@ -89,9 +113,9 @@ class Answered:
     seconds: float
 
 
-def measure(case: Case, method: str, ask: Ask) -> Iterator[Answered]:
-    """Put every row of a case to a method, and judge the answers by the model itself."""
-    for row in map(int, case.factuals):
+def measure(case: Case, method: str, ask: Ask, rows: list[int] | None = None) -> Iterator[Answered]:
+    """Put rows of a case, by default all, to a method, and judge the answers by the model itself."""
+    for row in map(int, case.factuals) if rows is None else rows:
         began = time.perf_counter()
         found = ask(row)
         seconds = time.perf_counter() - began
@@ -112,14 +136,18 @@ def measure(case: Case, method: str, ask: Ask) -> Iterator[Answered]:
         )
 
 
-def ours(case: Case, seconds: float) -> Ask:
+def ours(case: Case, seconds: float, *, fractions: bool = False) -> Ask:
     """Return ifonly with a surrogate, with the distance of the table as its only cost."""
+    frame, schema = case.table.frame, case.table.schema
+    if fractions:
+        free = [Numeric(f.name, f.lower, f.upper) if isinstance(f, Integer) else f for f in schema.features]
+        frame, schema = frame.astype({f.name: float for f in free if isinstance(f, Numeric)}), Schema(tuple(free))
     criteria = [Proximity("l1", scale="range")]
-    explainer = Explainer(case.model, case.table.frame, schema=case.table.schema, criteria=criteria, surrogate="auto")
+    explainer = Explainer(case.model, frame, schema=schema, criteria=criteria, surrogate="auto")
 
     def ask(row: int) -> FloatArray | None:
         try:
-            answer = explainer.explain(case.table.frame.iloc[[row]], want=case.table.wanted, time_limit=seconds)
+            answer = explainer.explain(frame.iloc[[row]], want=case.table.wanted, time_limit=seconds)
         except NoCounterfactual:
             return None
         return case.row_of(answer[0].row)
@@ -141,22 +169,21 @@ def spheres(case: Case, seconds: float) -> Ask:
     return ask
 
 
-def run(case: Case, methods: list[str], seconds: float, cache: Path | None) -> Iterator[Answered]:
-    """Measure the methods on a case; a peer that cannot be had here is left out, and named."""
-    for method in methods:
-        if method in (OURS, SPHERES):
-            ask = ours(case, seconds) if method == OURS else spheres(case, seconds)
-            yield from measure(case, method, ask)
-            continue
-        try:
-            session = open_session(method, case, cache=cache)
-        except (Disagrees, EnvironmentFailed) as error:
-            print(f"{case.name}: {method} left out: {error}", flush=True)
-            continue
-        try:
-            yield from measure(case, method, lambda row, session=session: session.explain(row, seconds).row)  # type: ignore[misc]
-        finally:
-            session.close()
+def run(case: Case, method: str, rows: list[int], seconds: float, cache: Path | None) -> Iterator[Answered]:
+    """Measure a method on a case; a peer that cannot be had here is left out, and named."""
+    if method in (OURS, FRACTIONS, SPHERES):
+        ask = spheres(case, seconds) if method == SPHERES else ours(case, seconds, fractions=method == FRACTIONS)
+        yield from measure(case, method, ask, rows)
+        return
+    try:
+        session = open_session(method, case, cache=cache)
+    except (Disagrees, EnvironmentFailed) as error:
+        print(f"{case.name}: {method} left out: {error}", flush=True)
+        return
+    try:
+        yield from measure(case, method, lambda row: session.explain(row, seconds).row, rows)
+    finally:
+        session.close()
 
 
 def summary(answers: list[Answered]) -> pd.DataFrame:
@@ -195,6 +222,13 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in [*head, *lines])
 
 
+def kept(records: Path | None) -> list[Answered]:
+    """Return the answers of a file of records; none where there is no file."""
+    if records is None or not records.is_file():
+        return []
+    return [Answered(**json.loads(line)) for line in records.read_text().splitlines()]
+
+
 def main() -> None:
     """Run the benchmark and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.surrogate", description="Models that cannot be read.")
@@ -203,18 +237,31 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--rows", type=int, default=10, help="rows per model (10)")
     parser.add_argument("--time-limit", type=float, default=30.0, help="seconds per answer (30)")
+    parser.add_argument(
+        "--records", type=Path, help="file of answers, a JSON object per line; continued when it is there"
+    )
     parser.add_argument("--cache", type=Path, help="folder of the peers' environments (IFONLY_PEERS)")
     options = parser.parse_args()
-    answers: list[Answered] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for table in options.tables:
-            for model in options.models:
-                problem = Problem(f"{table} {model}", TABLES[table], MODELS[model], "network")
-                case = prepare(problem, options.rows)
-                answers += run(case, options.methods, options.time_limit, options.cache)
-                print(markdown(summary([a for a in answers if a.problem == problem.name])), flush=True)
+        answers = _all(options)
     print(markdown(summary(answers)))
+
+
+def _all(options: argparse.Namespace) -> list[Answered]:
+    answers = kept(options.records)
+    done = {(a.problem, a.method, a.row) for a in answers}
+    for table, model in itertools.product(options.tables, options.models):
+        case = prepare(Problem(f"{table} {model}", TABLES[table], MODELS[model], "network"), options.rows)
+        for method in options.methods:
+            rows = [r for r in map(int, case.factuals) if (case.name, method, r) not in done]
+            for answer in run(case, method, rows, options.time_limit, options.cache) if rows else ():
+                answers.append(answer)
+                if options.records is not None:
+                    with options.records.open("a") as file:
+                        file.write(json.dumps(asdict(answer)) + "\n")
+        print(markdown(summary([a for a in answers if a.problem == case.name])), flush=True)
+    return answers
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ SCREENS = {
     "row": ("row?row=11&m1=down&hi1=48&lo1=12&e0=4", "#now", {}),
     "answer": ("row?s=linear&row=11&ask=1", ANSWER, {}),
     "ways": ("row?row=11&n=3&ask=1", ANSWER, {}),
+    "proof": ("row?row=11&p=0.7&on=manifold&ask=1", ANSWER, {}),
     "no": ("row?row=11&k=1&m0=lock&m1=lock&m4=lock&ask=1", ANSWER, {}),
     "dark": ("row?s=linear&row=11&p=0.6&ask=1", ANSWER, {"color_scheme": "dark"}),
     "german": ("row?row=11&on=robust&ask=1", ANSWER, {"locale": "de-DE"}),
@@ -39,6 +40,9 @@ def main() -> None:
             page.wait_for_selector("table")
             page.goto(studio.base + path)
             page.wait_for_selector(ready, timeout=120_000)
+            if name == "proof":
+                page.click(".certificate summary")
+                page.locator(".certificate").scroll_into_view_if_needed()
             page.wait_for_timeout(300)
             page.screenshot(path=FOLDER / f"studio-{name}.png")
             print(f"studio-{name}.png")

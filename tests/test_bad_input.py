@@ -226,7 +226,7 @@ def test_unsupported_estimator(model: Any, nearest: str) -> None:
         (FunctionTransformer(np.sin), "FunctionTransformer with 'sin'"),
         (
             FunctionTransformer(np.log1p),
-            "needs numeric inputs that are affine in the raw values, but column 'age'",
+            "needs numeric inputs that are affine in the raw values, but column 'income'",
         ),
     ],
 )
@@ -308,7 +308,8 @@ def test_a_level_that_the_encoder_never_saw() -> None:
     encode = ColumnTransformer([("job", OneHotEncoder(), ["job"])], remainder="passthrough")
     model = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X, questions.labels(questions.people()))
     with pytest.raises(UnsupportedModel, match=r"refuses a level of 'job'.*remove_unused_categories"):
-        Explainer(model, X)
+        Explainer(model, X, schema=Schema.infer(X))  # who says what the levels are is taken at their word
+    assert Explainer(model, X).schema["job"].levels == ("none", "part", "full")
 
 
 # -- the data ---------------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def rows() -> dict[str, Any]:
 def test_every_form_of_a_row_gives_the_same_answer(explainer: Explainer, form: str) -> None:
     answer = explainer.explain(rows()[form], want="good")
     expected = explainer.explain(NOW, want="good")
-    pd.testing.assert_frame_equal(answer.frame(), expected.frame())
+    pd.testing.assert_frame_equal(answer.rows(), expected.frame())
     assert answer[0].certificate.objective == expected[0].certificate.objective
 
 
@@ -76,7 +76,7 @@ def test_a_polars_frame_to_train_on() -> None:
     model = LogisticRegression(max_iter=1000).fit(X, y)
     row = table.row(0, named=True)
     here, there = Explainer(model, table), Explainer(model, X)
-    pd.testing.assert_frame_equal(here.explain(row).frame(), there.explain(row).frame())
+    pd.testing.assert_frame_equal(here.explain(row).rows(), there.explain(row).frame())
 
 
 def test_a_model_fitted_on_arrays() -> None:

@@ -2,54 +2,103 @@
 
     python -m benchmarks.batch.jobs
 
-Every applicant of German Credit is asked for the other class, into a folder. What starting processes costs is measured by a
-batch of a few rows and taken off. Seconds are only worth reading on a machine with nothing else to do; processor seconds
-per row are steadier, and show what sharing memory, caches and the folder costs.
+Applicants of German Credit (drawn with other amounts, so that no two are the same) are asked for "good" into a folder, by
+one process and by two, in turns. Processes are started and have the model before the clock starts. Linux counts for each
+process how long it ran and how long it *waited for a core*; the latter is the fault of others on the machine, and is taken
+off. What is left by the clock is time at work and time spent waiting for the driver, for locks and for the disk: what two
+jobs may cost each other. On a quiet machine nothing is taken off.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import statistics
+import subprocess
 import sys
 import tempfile
 
-from benchmarks.batch.scale import Usage, watched
-
 _SCRIPT = """
-import sys, warnings
+import json, os, sys, tempfile, time, warnings
 warnings.simplefilter("ignore")
-import pandas as pd
+import numpy as np
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
 from ifonly import Explainer
 from ifonly.bench import credit_model
 from ifonly.datasets import german_credit
 
+
+def spent(pid):
+    ran, waited, _ = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()
+    return np.array([int(ran), int(waited)]) / 1e9
+
+
+def run(explainer, frame, jobs, shard_rows):
+    with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        def go(rows, name, executor):
+            explainer.explain_all(
+                rows, want="good", to=Path(scratch, name), executor=executor, shard_rows=shard_rows, output="csv"
+            )
+
+        executor = pool if jobs > 1 else None
+        go(frame.iloc[-4 * shard_rows :], "warm", executor)
+        pids = list(pool._processes) if jobs > 1 else [os.getpid()]
+        before, driver, began = [spent(p) for p in pids], time.process_time(), time.perf_counter()
+        go(frame, "out", executor)
+        clock, driver = time.perf_counter() - began, time.process_time() - driver
+        ran, waited = np.mean([spent(p) - b for p, b in zip(pids, before)], axis=0)
+        return {"clock": clock, "ran": ran, "waited": waited, "driver": driver}
+
+
 if __name__ == "__main__":
-    credit, (name, rows, jobs, out) = german_credit(), sys.argv[1:]
+    credit, (name, rows, shard_rows) = german_credit(), sys.argv[1:]
+    rows, draw = int(rows), np.random.default_rng(0)
     explainer = Explainer(credit_model(name, credit.frame, credit.target), credit.frame, schema=credit.schema)
-    few = credit.frame.iloc[: int(rows)]
-    explainer.explain_all(few, to=out, n_jobs=int(jobs), shard_rows=max(1, len(few) // 20), output="csv")
+    frame = credit.frame.iloc[draw.integers(0, len(credit.frame), rows)].reset_index(drop=True)
+    low, high = credit.frame["credit_amount"].min(), credit.frame["credit_amount"].max()
+    frame["credit_amount"] = draw.integers(low, high, rows).astype(credit.frame["credit_amount"].dtype)
+    print(json.dumps([run(explainer, frame, jobs, int(shard_rows)) for jobs in (1, 2)]))
 """
 
 
-def ask(name: str, rows: int, jobs: int) -> Usage:
-    with tempfile.TemporaryDirectory() as out:
-        return watched([sys.executable, "-c", _SCRIPT, name, str(rows), str(jobs), f"{out}/out"])
+def ask(name: str, rows: int, shard_rows: int) -> list[dict[str, float]]:
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:  # a file, so that spawned processes find it
+        file.write(_SCRIPT)
+        file.flush()
+        command = [sys.executable, file.name, name, str(rows), str(shard_rows)]
+        done = subprocess.run(command, env=os.environ | threads, check=True, stdout=subprocess.PIPE, text=True)
+    found: list[dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--rows", type=int, default=8_000)
+    parser.add_argument("--shard-rows", type=int, default=100)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--model", choices=["linear", "forest"], default="linear")
     options = parser.parse_args()
-    rates, few = {}, 4
-    for jobs in (1, 2):
-        start, whole = ask(options.model, few, jobs), ask(options.model, options.rows, jobs)
-        assert start.codes == whole.codes == [0]
-        rows = options.rows - few
-        rates[jobs] = (rows / (whole.seconds - start.seconds) / jobs, rows / (whole.processor - start.processor))
-        print(f"{jobs} jobs: {rates[jobs][0]:.1f} rows per second and core, {rates[jobs][1]:.1f} per processor second")
-    share = [rates[2][i] / rates[1][i] for i in (0, 1)]
-    print(f"two jobs against one: {share[0]:.0%} by the clock, {share[1]:.0%} by processor time")
+    shares: list[tuple[float, float]] = []
+    for _ in range(options.turns):
+        one, two = ask(options.model, options.rows, options.shard_rows)
+        rates = [options.rows / jobs / (r["clock"] - r["waited"]) for jobs, r in ((1, one), (2, two))]
+        per_cpu = [options.rows / jobs / r["ran"] for jobs, r in ((1, one), (2, two))]
+        shares.append((rates[1] / rates[0], per_cpu[1] / per_cpu[0]))
+        print(
+            f"one job {rates[0]:.0f} rows per second, two jobs {rates[1]:.0f} each: {shares[-1][0]:.1%} by the clock, "
+            f"{shares[-1][1]:.1%} by processor time; the clock alone said {one['clock']:.1f} and {two['clock']:.1f} s, of "
+            f"which {one['waited']:.1f} and {two['waited']:.1f} s were spent waiting for a core; driver of two jobs "
+            f"{two['driver']:.2f} processor seconds",
+            flush=True,
+        )
+    clock, processor = (statistics.median(share[i] for share in shares) for i in (0, 1))
+    print(
+        f"two jobs against one, per core: {clock:.1%} by the clock without waiting for a core, {processor:.1%} by processor"
+    )
 
 
 if __name__ == "__main__":

@@ -17,12 +17,13 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.proximity import Proximity
 from ifonly.criteria.sparsity import Sparsity
 from ifonly.criteria.validity import Target, as_target, resolve
-from ifonly.data.schema import Numeric, Schema
+from ifonly.data.given import Given, widened
+from ifonly.data.schema import Schema
+from ifonly.data.tables import TableKind
 from ifonly.errors import (
     CriterionError,
     Infeasible,
     NotProvenOptimal,
-    OutsideTrainingRange,
     warn,
 )
 from ifonly.events import Finished, OnEvent
@@ -135,6 +136,7 @@ class Explainer:
                 f"The 'tuning' must be a Tuning, got {tuning!r}. Write tuning=Tuning(...), from ifonly.extend."
             )
         self.schema, self.model, self._frame, U = _opened(model, X, schema, surrogate, tuning)
+        self._given = TableKind.of(X)
         self.surrogate = surrogate if isinstance(self.model, Observed) else None
         self._complete = complete(self.model.read.form)
         labels = None if y is None else np.asarray(y, dtype=object).reshape(-1)
@@ -215,9 +217,9 @@ class Explainer:
         try:
             several = replace(asked, deadline=deadline, gap=gap, on_event=on_event, proof=proof).answers(n)
         except Infeasible as error:
-            error.origin, error.factual, error.schema = origin, asked.frame, asked.query.schema
+            error.origin, error.factual, error.schema = origin, asked.frame.get(), asked.query.schema
             raise
-        explanation = replace(asked.explanation(several, time.perf_counter() - began), origin=origin)
+        explanation = asked.explanation(several, time.perf_counter() - began, origin, self._given.beside(row))
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
         if explanation.status in ("feasible", "no_bound") and self.surrogate is None:
@@ -261,7 +263,10 @@ class Explainer:
         have the status "interrupted".
 
         With `to`, answers go to a folder, shard by shard, and nothing is kept in memory. The same call goes on where an
-        earlier one was stopped or killed; see `docs/many-rows.md`.
+        earlier one was stopped or killed. It takes further options: ``key``, the column that names the rows (of a frame,
+        the index does by default); ``shard_rows``, how many make a shard; ``output``, the format of the shards (Parquet
+        where pyarrow is installed); ``reproducible``, so that no search ends by the clock, no times are written, and every
+        run gives the same bytes. See `docs/many-rows.md`.
 
         Parameters
         ----------
@@ -278,14 +283,6 @@ class Explainer:
             of a joblib backend. The default is joblib's own, with `n_jobs` processes.
         to
             A folder for the answers; then a `Batch` is returned, with ``status``, ``verify`` and ``collect``.
-        key
-            With `to`: the column that names the rows; of a frame, the index does by default.
-        shard_rows
-            With `to`: how many rows make a shard.
-        output
-            With `to`: the format of the shards; Parquet where pyarrow is installed.
-        reproducible
-            With `to`: no search ends by the clock and no times are written, so that every run gives the same bytes.
         """
         _check_options(n, time_limit, gap)
         check_workers(n_jobs)
@@ -300,15 +297,17 @@ class Explainer:
             raise CriterionError(f"{', '.join(map(repr, planned))} needs a folder for the answers: to='out'.")
         from ifonly.batch import explain_batch  # noqa: PLC0415 - joblib is loaded only for batches
 
-        return explain_batch(self, rows, gap=gap, **options)
+        return explain_batch(self, rows, gap=gap, **options).given_as(self._given.beside(rows))
 
     def studio(
         self,
         *,
         switches: Mapping[str, Criterion] | None = None,
+        law: Sequence[Criterion] = (),
         port: int = 0,
         open_browser: bool = True,
         keep: Path | None = None,
+        behind_proxy: Sequence[str] | None = None,
     ) -> Studio:
         """Open the studio on this model in a browser, on this machine only (needs ``ifonly[studio]``).
 
@@ -316,21 +315,20 @@ class Explainer:
         ----------
         switches
             Name -> a criterion that a person can switch on; by default a `Manifold` and a `Robustness`.
+        law
+            Those of the explainer's criteria that the law makes: shown as such. All others are shown as the house's.
         port
             The port to listen on; 0 takes a free one.
         open_browser
-            Whether to open it; otherwise open its ``link()`` yourself.
+            Whether to open it; otherwise open its ``link()`` yourself, which opens it once; ``stop()`` ends it.
         keep
             A file for bookmarks.
-
-        Returns
-        -------
-        Studio
-            The running studio: ``link()`` opens it once, ``stop()`` ends it.
+        behind_proxy
+            The host names under which a proxy such as jupyter-server-proxy asks for it; None: there is none.
         """
         from ifonly.studio.opening import open_studio  # noqa: PLC0415 - the web framework is an extra
 
-        return open_studio(self, self._frame, switches=switches, port=port, open_browser=open_browser, keep=keep)
+        return open_studio(self, self._frame, switches, law, port, open_browser, keep, behind_proxy)
 
     @cached_property
     def fingerprints(self) -> Mapping[str, str]:
@@ -341,10 +339,10 @@ class Explainer:
 
     # -- asking -------------------------------------------------------------------------------------------------
     def _ask(self, row: Any, want: Any, criteria: Sequence[Criterion]) -> Question:
-        given = self.schema.row(row)
-        factual = self.schema.encode(given, missing=self.model.read.accepts_missing)[0]
-        schema = _widened(self.schema, factual)
-        frame = schema.returned(given, factual)
+        given = row if isinstance(row, Given) else Given.of(row, self.schema, missing=self.model.read.accepts_missing)
+        factual = given.factual
+        schema = widened(self.schema, factual)
+        frame = given.returned(schema)
         want = self._wish(want, factual)
         goal = resolve(want, self.model)
         query = Query(schema, factual, self.model, self.training, self.random_state, goal)
@@ -429,18 +427,3 @@ def combined(house: Sequence[Criterion], call: Sequence[Criterion]) -> tuple[Cri
     if not any(isinstance(c, Proximity) for c in merged):
         merged = (Proximity("l1", scale="auto"), *merged)
     return merged
-
-
-def _widened(schema: Schema, factual: FloatArray) -> Schema:
-    """Widen the bounds of features in which the factual lies outside them, and say so."""
-    wider = {}
-    for j, feature in enumerate(schema.features):
-        value = float(factual[schema.starts[j]])
-        if isinstance(feature, Numeric) and (value < feature.lower or value > feature.upper):
-            warn(
-                f"{feature.name!r} is {value:g} in this row, outside the range ({feature.lower:g}, {feature.upper:g}) of "
-                "the training data; the range was widened to include it. Give bounds to the schema if that is meant.",
-                OutsideTrainingRange,
-            )
-            wider[feature.name] = (min(value, feature.lower), max(value, feature.upper))
-    return schema.with_all_bounds(wider) if wider else schema

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ifonly.batch.asking import Asked, ask_many, question_keys
+from ifonly.batch.factuals import tell_factuals
 from ifonly.batch.parcels import Parcel
 from ifonly.batch.plan import LabelKind
 from ifonly.batch.records import Column, Record, answer_columns, label_kind, records_of
@@ -127,6 +128,7 @@ def answers_of(
         if first[mark] != i:
             records = [record | {"seconds": 0.0} for record in records]
         lines += records
+    tell_factuals(explainer, options["want"], rows, 0, lines, labels)
     told = [c.name for c in columns(explainer)]
     frame = pd.DataFrame({name: pd.Series([line[name] for line in lines], dtype=object) for name in told})
     places = [line["row"] for line in lines]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -127,8 +128,12 @@ def test_spark_gives_the_table_of_the_local_run(spark: Any, explainer: Explainer
     here = pd.read_csv(batch.collect().answers, dtype={"key": str}).sort_values("key", ignore_index=True)
     assert [line["id"] for line in there] == here["key"].tolist()
     assert [line["status"] for line in there] == here["status"].tolist()
-    assert [line["objective"] for line in there] == [None if pd.isna(v) else v for v in here["objective"]]
-    assert [line["prediction"] for line in there] == [None if pd.isna(v) else v for v in here["prediction"]]
+    for name in (
+        c.name for c in columns(explainer) if c.kind in ("int", "float", "bool", "text") and c.name != "seconds"
+    ):
+        assert [line[name] for line in there] == [None if pd.isna(v) else v for v in here[name]], name
+    for name in ("conflict", "relaxations"):
+        assert [line[name] for line in there] == [None if pd.isna(v) else json.loads(v) for v in here[name]], name
     changed = [[tuple(change) for change in line["changes"] or ()] for line in there]
     tidy = pd.read_csv(batch.collect().changes, dtype=str)
     local = {key: part[["feature", "from", "to"]].to_numpy().tolist() for key, part in tidy.groupby("key")}

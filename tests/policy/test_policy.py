@@ -366,3 +366,25 @@ def test_models_do_not_fit_into_a_policy() -> None:
 def test_a_slip_in_the_other_sections_is_named(text: str, complaint: str) -> None:
     with pytest.raises(SchemaError, match=complaint):
         read_policy(text)
+
+
+@quick
+@given(demands(), demands())
+def test_the_law_reads_back_beside_the_house(house: Actionability, law: Actionability) -> None:
+    schema = Schema.infer(FRAME)
+    written = write_policy(schema, [*DEFAULT_CRITERIA, house, law], law=[law])
+    read = read_policy(written)
+    empty = Actionability()
+    assert read.law == (() if law == empty else (law,))
+    acts = [c for c in read.criteria if isinstance(c, Actionability)]
+    assert acts == [a for a in (house, law) if a != empty]
+
+
+def test_the_law_is_demands_alone() -> None:
+    policy = read_policy('[law]\nfrozen = ["sex"]\n[demands]\nfrozen = ["purpose"]')
+    assert [c.frozen for c in policy.law] == [("sex",)]  # type: ignore[attr-defined]
+    assert policy.law[0] is policy.criteria[-1]
+    with pytest.raises(SchemaError, match="Unknown key 'frosen' in \\[law\\] of the policy"):
+        read_policy("[law]\nfrosen = []")
+    with pytest.raises(CriterionError, match="not Sparsity"):
+        write_policy(Schema.infer(FRAME), [], law=[Sparsity(1)])

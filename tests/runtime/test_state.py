@@ -16,6 +16,8 @@ REGISTRIES = {
     "models/registry.py: _READERS": "filled while modules of readers are imported",
     "solvers/_loading.py: _kept_open": "files that must stay open as long as the process, under a lock",
 }
+# Descriptors keep the value of a field, or what follows from the instance alone, in the instance that it belongs to.
+DESCRIPTORS = {"runtime/memo.py", "runtime/later.py"}
 CACHES = {"WeakKeyDictionary", "WeakValueDictionary"}
 CONTAINERS = {*CACHES, "Memo", "OrderedDict", "defaultdict", "deque", "dict", "list", "local", "set"}
 ONCE = {
@@ -49,7 +51,7 @@ def tricks(where: str, tree: ast.Module) -> list[str]:
     """Ways to change what is frozen or somebody else's."""
     out = []
     states = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "__getstate__"]
-    own = [n for f in states for n in ast.walk(f)] + (list(ast.walk(tree)) if where == "runtime/memo.py" else [])
+    own = [n for f in states for n in ast.walk(f)] + (list(ast.walk(tree)) if where in DESCRIPTORS else [])
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             out.append(f"{where}: global {', '.join(node.names)}")

@@ -3,6 +3,7 @@
 Run with ``-m browser``. It drives the Chromium that the machine has (``CHROMIUM`` names another one).
 """
 
+import json
 import os
 import re
 import shutil
@@ -15,12 +16,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from ifonly import Explainer, Explanation
 from ifonly.studio.demo import demo_subjects
 from ifonly.studio.server import Address, Studio
 from ifonly.studio.subject import Subject
-from studio_world import classifier, regression
+from studio_world import classifier, loans, regression
 
 playwright = pytest.importorskip("playwright.sync_api")
 axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -50,7 +52,14 @@ def hard() -> Subject:
 
 @pytest.fixture(scope="module")
 def subjects() -> tuple[Subject, ...]:
-    return (*demo_subjects(), hard(), classifier(), regression())
+    return (*demo_subjects(), hard(), classifier(), regression(), three())
+
+
+def three() -> Subject:
+    """A model of three outcomes."""
+    X = loans()[["income", "debts"]]
+    y = np.array(["poor", "fair", "good"])[np.digitize(X.income - 5 * X.debts, [10, 35])]
+    return Subject("three", "Three outcomes", Explainer(DecisionTreeClassifier(max_depth=4).fit(X, y), X), X)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +142,7 @@ def test_search_filters_as_one_types_and_keeps_the_focus(visit: Visit) -> None:
     page = visit.page
     page.fill("[name=q]", "radio")
     page.locator(".count", has_text=re.compile(r"^280 ")).wait_for()
-    assert "q=radio" in page.url
+    page.wait_for_url("**/?q=radio")
     assert page.evaluate("document.activeElement.name") == "q"
     page.click("summary >> text=Filter by feature")
     page.fill("[name=a1]", "40")
@@ -197,6 +206,34 @@ def test_a_range_is_dragged_on_the_histogram(visit: Visit) -> None:
     assert 30 <= int(page.input_value("[name=hi1]")) <= 46
 
 
+def test_who_makes_a_rule_is_shown_and_what_is_mine_is_marked_as_i_go(visit: Visit) -> None:
+    page = visit.open("row?row=11")
+    fixed = page.locator("fieldset", has=page.locator(".chip.law", has_text="law: stays as it is"))
+    assert fixed.count() == 2
+    assert page.locator(".chip.house", has_text="house rule: stays as it is").count() == 1
+    assert fixed.locator("select[name^=m]").count() == 0  # the law is read, not edited
+    mine = page.locator("[data-j='1'] [data-mine]")
+    assert not mine.is_visible()
+    page.select_option("[name=m1]", "down")
+    mine.wait_for()
+    page.select_option("[name=m1]", "")
+    mine.wait_for(state="hidden")
+    page.fill("[name=v1]", "20")
+    page.locator("[data-j='1'] [data-edited]").wait_for()
+
+
+def test_everything_is_locked_and_freed_at_once(visit: Visit) -> None:
+    page = visit.open("row?row=11")
+    page.click("text=Lock all")
+    page.wait_for_url("**m0=lock*m19=lock*") if page.locator("[name=m19]").count() else page.wait_for_url("**m0=lock*")
+    page.select_option("[name=m1]", "")
+    page.click("text=What would have to be different?")
+    assert "Duration" in visit.answer()
+    assert page.locator("article.way .changes > li").count() == 1
+    page.click("text=Free all")
+    page.wait_for_url(lambda url: "lock" not in url)
+
+
 # -- 5 to 8, asking ---------------------------------------------------------------------------------------------------
 def test_an_answer_with_its_proof(visit: Visit) -> None:
     page = visit.open("row?row=11")
@@ -232,6 +269,44 @@ def test_a_no_and_the_button_that_makes_it_possible(visit: Visit) -> None:
     page.click("a.loosen >> text=Allow 2 changes")
     assert "no smaller change would do" in visit.answer()
     assert page.input_value("[name=k]") == "2"
+
+
+def test_a_no_is_taken_home_as_a_record(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open("row?row=11&k=1&m0=lock&m1=lock&m4=lock&ask=1")
+    assert "law" in visit.answer()
+    with page.expect_download() as waiting:
+        page.click("a[href$='as=json']")
+    waiting.value.save_as(tmp_path / "no.json")
+    assert json.loads((tmp_path / "no.json").read_text("utf-8"))["kind"] == "impossible"
+
+
+def test_any_of_several_outcomes_will_do(visit: Visit, subjects: tuple[Subject, ...]) -> None:
+    row = int(np.flatnonzero(subjects[-1].known()[0] == "poor")[0])
+    page = visit.open(f"row?s=three&row={row}")
+    for label in ("fair", "good"):
+        page.locator(".ask label", has_text=label).locator("input").check()
+    page.click("text=What would have to be different?")
+    assert "Probability of" in visit.answer()
+    assert page.url.count("want=") == 2
+
+
+def test_the_proof_is_a_chart_that_closes_and_stays_with_the_answer(visit: Visit) -> None:
+    page = visit.open("row?row=11&p=0.8&ask=1")
+    visit.answer()
+    page.click("text=How sure is that?")
+    chart = page.locator(".certificate figure.chart")
+    chart.wait_for()
+    ends = [
+        page.locator(f".certificate polyline.{kind}").get_attribute("points").split()[-1] for kind in ("best", "bound")
+    ]
+    assert ends[0] == ends[1]  # proven: best and bound meet
+    assert "How changes are counted" in page.inner_text(".certificate")
+
+
+def test_what_is_there_already_is_no_error(visit: Visit) -> None:
+    page = visit.open("row?row=11&v1=20&want=1")
+    page.click("text=What would have to be different?")
+    assert "The model says that already" in visit.answer()
 
 
 def test_a_regression_is_asked_for_an_interval(visit: Visit) -> None:
@@ -298,6 +373,10 @@ def test_downloads_bookmarks_and_notes(visit: Visit, tmp_path: Path) -> None:
     page.fill("[name=note]", "ask her about the <b>car</b>")
     page.click("text=Bookmark this question")
     page.wait_for_selector("#kept >> text=Kept.")
+    visit.open("row?row=11")
+    assert "<b>car</b>" in page.inner_text(".notes-here")
+    visit.open("row?row=12")
+    assert page.locator(".notes-here").count() == 0
     visit.open("bookmarks")
     assert "<b>car</b>" in page.inner_text(".kept")
     page.click(".kept a")
@@ -305,6 +384,18 @@ def test_downloads_bookmarks_and_notes(visit: Visit, tmp_path: Path) -> None:
     visit.open("bookmarks")
     page.click("text=Forget")
     page.wait_for_selector("text=Nothing is kept yet")
+
+
+def test_printing_leaves_the_answer_alone_on_the_page(visit: Visit) -> None:
+    page = visit.open("row?row=11&ask=1")
+    visit.answer()
+    page.evaluate("window.print = () => { document.title = 'printed'; }")
+    page.click(".take button")
+    assert page.title() == "printed"
+    page.emulate_media(media="print")
+    assert page.locator("article.way").is_visible()
+    assert not page.locator(".features").is_visible()
+    assert not page.locator(".bar").is_visible()
 
 
 # -- 10, for everybody ------------------------------------------------------------------------------------------------
@@ -333,6 +424,8 @@ SCREENS = {
     "ways": ("row?row=11&s=linear&n=2&ask=1", "[data-watch] [data-focus]"),
     "a no": ("row?row=11&k=1&m0=lock&m1=lock&m4=lock&ask=1", "[data-watch] [data-focus]"),
     "house rules": ("row?s=yes&row=2", "#now"),
+    "three outcomes": ("row?s=three&row=2", "#now"),
+    "searching": ("row?s=hard&row=161&t=120&ask=1", "figure.chart"),
     "bookmarks": ("bookmarks", "h1"),
     "an error": ("row?row=x", "h1"),
 }
@@ -340,7 +433,9 @@ LOOKS = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
     "german": {"locale": "de-DE"},
+    "german, dark": {"locale": "de-DE", "color_scheme": "dark"},
     "phone": PHONE,
+    "phone, german, dark": {**PHONE, "locale": "de-DE", "color_scheme": "dark"},
 }
 
 
@@ -358,10 +453,15 @@ def test_axe_finds_nothing(chromium: Any, studio: Studio, look: str) -> None:
             page.click(".search summary")
         if name == "row":
             page.click("[data-j='2'] summary")
+        if name == "ways":
+            page.locator(".certificate summary").first.click()
         found = axe.run(page, options=rules)
         assert found.violations_count == 0, f"{look}, {name}\n{found.generate_report()}"
         wide, window = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert wide <= window, f"{look}, {name} scrolls sideways"
+        if name == "searching":
+            page.locator("[data-watch] button").click()
+            visit.answer()
     visit.context.close()
 
 

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     skops.io.dump(model, where / "model.skops")
     (where / "model.pkl").write_bytes(pickle.dumps(model))
     loans().assign(repaid=1).to_csv(where / "loans.csv", index=False)
-    (where / "policy.toml").write_text('demands.frozen = ["debts"]', encoding="utf-8")
+    (where / "policy.toml").write_text('demands.frozen = ["debts"]\nlaw.increase = ["income"]', encoding="utf-8")
     return where
 
 
@@ -65,7 +65,8 @@ def test_the_first_line_is_the_address_and_ctrl_c_ends_it_cleanly(folder: Path) 
     request = urllib.request.Request(f"{found[1]}row?row=2", headers={"Authorization": f"token {found[2]}"})
     with urllib.request.urlopen(request, timeout=30) as response:
         page = response.read().decode()
-    assert "House rule: stays as it is" in page
+    assert "house rule: stays as it is" in page
+    assert "law: may only go up" in page
     assert "repaid" not in page
     studio.send_signal(signal.SIGINT)
     _, errors = studio.communicate(timeout=30)

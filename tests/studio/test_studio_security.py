@@ -1,6 +1,10 @@
 """The gate: nobody gets in without the token, from another site, under another name, or by a trick; nothing leaks."""
 
+import contextlib
 import random
+import re
+import socket
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, unquote
@@ -12,7 +16,7 @@ from starlette.testclient import TestClient
 
 from ifonly.errors import SchemaError
 from ifonly.studio.security import LARGEST_BODY, Hosts, Keys
-from ifonly.studio.server import Address
+from ifonly.studio.server import Address, Studio
 from studio_world import HOST, ORIGIN, classifier, opened
 
 PATHS = [
@@ -330,3 +334,67 @@ def test_other_machines_are_let_in_only_with_encryption() -> None:
         Address(host, behind_proxy=True).check()
     for host in ("127.0.0.1", "::1", "localhost", "127.9.9.9"):
         Address(host).check()
+
+
+def _garbage(rng: random.Random, port: int) -> bytes:
+    """Return one request of a stranger: almost right, or hardly HTTP at all."""
+    junk = lambda n: bytes(rng.randrange(256) for _ in range(rng.randrange(n)))  # noqa: E731
+    method = rng.choice([b"GET", b"POST", b"HEAD", b"PUT", b"OPTIONS", b"TRACE", b"get", junk(6)])
+    path = rng.choice(
+        [
+            b"/",
+            b"/row?row=1",
+            b"//",
+            b"/%2e%2e/row",
+            b"/static/../row",
+            b"/events?job=1",
+            b"/ask",
+            b"*",
+            b"/" + junk(30),
+        ]
+    )
+    lines = [method + b" " + path + b" " + rng.choice([b"HTTP/1.1", b"HTTP/1.0", b"HTTP/9", junk(5)])]
+    host = rng.choice([b"127.0.0.1:%d" % port, b"localhost:%d" % port, b"evil.example", b"127.0.0.1", junk(20)])
+    lines += [b"Host: " + host] * rng.choice([0, 1, 1, 1, 1, 2])
+    extra = [
+        b"Authorization: token " + junk(40),
+        b"Authorization: Bearer x",
+        b"Cookie: ifonly_%d=" % port + junk(30).hex().encode(),
+        b"Origin: http://127.0.0.1:%d" % port,
+        b"Origin: null",
+        b"Content-Length: " + rng.choice([b"-1", b"99999999999", b"5", junk(4)]),
+        b"Transfer-Encoding: chunked",
+        b"X-" + junk(10) + b": " + junk(200),
+        b"Upgrade: websocket",
+    ]
+    lines += rng.sample(extra, rng.randrange(4))
+    return b"\r\n".join([*lines, b"Connection: close", b"", rng.choice([b"", b"row=1", junk(300)])])
+
+
+@pytest.mark.parametrize("times", [150, pytest.param(10_000, marks=pytest.mark.browser)])
+def test_a_stranger_on_the_wire_gets_nothing_but_refusals(times: int) -> None:
+    rng = random.Random(times)
+    subject = classifier()
+    with Studio([subject], workers=1) as running:
+        secrets = [running.keys.token.encode(), b"income", b"Loans", b"Traceback", b"ifonly/"]
+        seen: set[int] = set()
+        for _ in range(times):
+            request = _garbage(rng, running.port)
+            with socket.create_connection(("127.0.0.1", running.port), timeout=20) as wire:
+                answer = b""
+                with contextlib.suppress(ConnectionError, BrokenPipeError):
+                    wire.sendall(request)
+                    wire.shutdown(socket.SHUT_WR)
+                    while piece := wire.recv(65536):
+                        answer += piece
+            found = re.match(rb"HTTP/1\.[01] (\d{3}) ", answer)
+            if found is not None:  # what is no HTTP at all is hung up on
+                seen.add(int(found[1]))
+                assert 400 <= int(found[1]) < 500, (request, answer[:300])
+            else:
+                assert not answer, (request, answer[:300])
+            assert not any(secret in answer for secret in secrets), (request, answer[:300])
+        assert {400, 403, 404, 405} <= seen
+        ready = urllib.request.Request(running.base, headers={"Authorization": f"token {running.keys.token}"})
+        with urllib.request.urlopen(ready, timeout=30) as response:
+            assert response.status == 200

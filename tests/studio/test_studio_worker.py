@@ -17,7 +17,7 @@ from ifonly.studio import pool as pools
 from ifonly.studio.pool import OPEN, Job, Pool
 from ifonly.studio.rules import Question, question
 from ifonly.studio.state import State
-from ifonly.studio.worker import _answer, receive, send
+from ifonly.studio.worker import Cancels, _answer, receive, send
 from studio_world import classifier
 
 
@@ -53,7 +53,7 @@ def test_answers_refusals_and_failures_are_messages() -> None:
     refused = int(np.flatnonzero(subject.known()[0] == "no")[0])
     asked = question(State("yes", refused), subject, "no")
     pipe = io.BytesIO()
-    _answer(pipe, "1", subject.explainer, asked)
+    _answer(pipe, "1", subject.explainer, asked, Cancels())
     *before, last = messages(pipe)
     assert {m[0] for m in before} <= {"incumbent", "built"}
     assert last[0] == "answer"
@@ -61,8 +61,90 @@ def test_answers_refusals_and_failures_are_messages() -> None:
     assert last[4][0].buys
     for bad, kind in ((Question(asked.row, "nobody", 1, (), 5.0), "refused"), (None, "failed")):
         pipe = io.BytesIO()
-        _answer(pipe, "2", subject.explainer, bad)
+        _answer(pipe, "2", subject.explainer, bad, Cancels())
         assert messages(pipe)[-1][:2] == (kind, "2")
+
+
+class _Struck:
+    """An explainer on which the cancel falls at a chosen moment of the call."""
+
+    def __init__(self, explainer: Explainer, cancels: Cancels, moment: str) -> None:
+        self._explainer, self._cancels, self._moment = explainer, cancels, moment
+
+    def __getattr__(self, name: str) -> Any:
+        if self._moment == "around" and name == "model":  # the measurements around the answer ask for it
+            self._cancels.handle()
+        return getattr(self._explainer, name)
+
+    def explain(self, *given: Any, **options: Any) -> Any:
+        if self._moment == "before":
+            self._cancels.handle()
+        found = self._explainer.explain(*given, **options)
+        self._cancels.handle()  # as the interpreter does, between the return of a call and what is done with it
+        return found
+
+
+@pytest.mark.parametrize(("moment", "kind"), [("before", "cancelled"), ("after", "answer"), ("around", "answer")])
+def test_a_cancel_between_an_answer_and_its_sending_loses_nothing(moment: str, kind: str) -> None:
+    subject = classifier()
+    refused = int(np.flatnonzero(subject.known()[0] == "no")[0])
+    asked = question(State("yes", refused), subject, "no")
+    cancels, pipe = Cancels(), io.BytesIO()
+    struck = _Struck(subject.explainer, cancels, moment)
+    begin = cancels.begin
+
+    def began(job: str) -> None:
+        begin(job)
+        cancels.cancelled = job  # it arrives once the search runs
+
+    cancels.begin = began  # type: ignore[method-assign]
+    _answer(pipe, "1", struck, asked, cancels)
+    *_, last = messages(pipe)
+    assert last[:2] == (kind, "1")
+    if kind == "answer":
+        assert last[2].status == "optimal"
+        assert last[4][0].buys
+
+
+def test_a_cancel_ends_its_own_search_only() -> None:
+    cancels = Cancels()
+    cancels.cancelled = "earlier"
+    cancels.begin("later")
+    cancels.handle()
+    cancels.cancelled = "later"
+    with pytest.raises(KeyboardInterrupt):
+        cancels.handle()
+    cancels.handle()  # a second signal for the same search finds nothing to end
+    with pytest.raises(KeyboardInterrupt):
+        cancels.begin("later")  # cancelled before it began
+
+
+def test_what_a_stopped_search_had_found_is_found_again() -> None:
+    subject = classifier()
+    refused = int(np.flatnonzero(subject.known()[0] == "no")[0])
+
+    async def scene() -> Job:
+        pool = Pool({"yes": subject.explainer}, 1)
+        await pool.start()
+        try:
+            job = pool.ask("me", State("yes", refused), question(State("yes", refused), subject, "no"))
+            while job.status == "queued":
+                await job.news(job.version, 5.0)
+            worker = pool._workers[0]
+            # As when the interrupt falls after the search, before its answer is whole.
+            job.cancelled = 0.0
+            pool._hear(worker, ("incumbent", job.id, 0.1, 1.0, 0.5))
+            pool._hear(worker, ("cancelled", job.id))
+            assert job.salvage is not None
+            await asyncio.wait_for(ended(job), 60)
+            return job
+        finally:
+            await pool.stop()
+
+    job = asyncio.run(scene())
+    assert job.status == "answered"
+    assert job.explanation is not None
+    assert job.explanation.interrupted
 
 
 async def ended(job: Job) -> None:
@@ -86,8 +168,8 @@ def test_a_cancelled_search_gives_its_best_answer(monkeypatch: pytest.MonkeyPatc
         try:
             job = pool.ask("me", State("hard"), asked)
             await asyncio.wait_for(first_point(job), 60)
+            monkeypatch.setattr(pools, "_HEED", 0.1 if deaf else 30.0)
             if deaf:  # a worker that hears nothing, as one deep in a solver
-                monkeypatch.setattr(pools, "_HEED", 0.1)
                 monkeypatch.setattr(pool._workers[0], "tell", lambda _: None)
             pool.cancel(job)
             await asyncio.wait_for(ended(job), 120)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ifonly.batch.guesses import Guess, Guesser, guessing, may_guess, right
+from ifonly.data.given import Given, given_rows
 from ifonly.errors import Infeasible, NotVerified, OutOfTime
 from ifonly.result.many import Outcome
 from ifonly.runtime.warning_filters import heard
@@ -22,6 +23,9 @@ __all__ = ["STATUS", "Asked", "ask_many", "ask_one", "question_keys"]
 
 _BLOCK_ROWS = 128
 _BLOCK_SECONDS = 2.0
+_ENCODED_ROWS = 1024
+
+_Row = Given | pd.DataFrame
 
 STATUS: dict[type[Exception], str] = {
     Infeasible: "infeasible",
@@ -42,7 +46,7 @@ class Asked:
 class _Block:
     """Rows whose searches are done and whose guesses are not yet confirmed."""
 
-    rows: list[pd.DataFrame] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     guesses: list[list[Guess]] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
@@ -57,7 +61,7 @@ def ask_many(explainer: Explainer, frame: pd.DataFrame, **options: Any) -> Itera
     Outcomes are held back until the model has confirmed the block that they belong to, for two seconds at most beyond the row
     under way. Ctrl-C yields the rows that are done before it is raised again.
     """
-    rows = (frame.iloc[[i]] for i in range(len(frame)))
+    rows = _rows(explainer, frame)
     if not may_guess(explainer):
         for row in rows:
             yield ask_one(explainer, row, **options)
@@ -76,7 +80,16 @@ def ask_many(explainer: Explainer, frame: pd.DataFrame, **options: Any) -> Itera
     yield from _settled(block, explainer, options)
 
 
-def _guess(block: _Block, twin: Explainer, guesser: Guesser, row: pd.DataFrame, options: dict[str, Any]) -> None:
+def _rows(explainer: Explainer, frame: pd.DataFrame) -> Iterator[_Row]:
+    """Yield the rows of a frame, encoded many at a time; a row that is refused as it is, to say why when it is asked."""
+    table, missing = explainer.schema.frame(frame), explainer.model.read.accepts_missing
+    for start in range(0, len(table), _ENCODED_ROWS):
+        part = table.iloc[start : start + _ENCODED_ROWS]
+        for i, given in enumerate(given_rows(part, explainer.schema, missing=missing)):
+            yield part.iloc[[i]] if given is None else given
+
+
+def _guess(block: _Block, twin: Explainer, guesser: Guesser, row: _Row, options: dict[str, Any]) -> None:
     guesser.noted.clear()
     asked = ask_one(twin, row, **options)
     block.rows.append(row)
@@ -97,14 +110,14 @@ def _interrupted(asked: Asked) -> bool:
     return asked.outcome.explanation is not None and asked.outcome.explanation.interrupted
 
 
-def ask_one(explainer: Explainer, row: pd.DataFrame, **options: Any) -> Asked:
+def ask_one(explainer: Explainer, row: _Row, **options: Any) -> Asked:
     """Return the outcome of one row; whatever is raised, short of running out of memory, becomes its status."""
     with heard() as ours:  # those of others go their way
         asked = _ended(explainer, row, options)
     return replace(asked, outcome=replace(asked.outcome, warnings=tuple(ours)))
 
 
-def _ended(explainer: Explainer, row: pd.DataFrame, options: dict[str, Any]) -> Asked:
+def _ended(explainer: Explainer, row: _Row, options: dict[str, Any]) -> Asked:
     index, began = row.index[0], time.perf_counter()
     try:
         explanation = explainer.explain(row, **options)

@@ -13,16 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ifonly.batch.asking import ask_many, question_keys
+from ifonly.batch.factuals import tell_factuals
 from ifonly.batch.journal import JOURNAL, Journal, journals, kept_rows
 from ifonly.batch.parcels import Parcel
 from ifonly.batch.plan import Plan, Shard
 from ifonly.batch.reading import Piece, Source
-from ifonly.batch.records import Record, records_of, unreadable, with_predictions
+from ifonly.batch.records import Record, records_of, unreadable
 from ifonly.batch.shards import State, shard_folder, state_of, write_shard
-from ifonly.errors import SchemaError
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -109,7 +107,7 @@ def run_shard(
         if not whole:
             return Report(number, False, rows=len(kept), kept=there)
         records = [record for row in sorted(kept) for record in kept[row]]
-        _predict_rest(job, shard, piece, records)
+        tell_factuals(job.explainer, job.options["want"], piece.frame, shard.first, records, job.plan.labels)
         write_shard(folder, job.plan, shard, records)
         for path in journals(place, shard):
             path.unlink(missing_ok=True)
@@ -162,7 +160,7 @@ def _ask_rest(
         if row in kept:
             continue
         if line in piece.faults:
-            keep(line, [unreadable(row, piece.keys[line], piece.faults[line], plan.labels)])
+            keep(line, [unreadable(row, piece.keys[line], piece.faults[line])])
         elif key in known:
             keep(line, _copied(known[key], row, piece.keys[line], timed=job.timed))
         else:
@@ -190,22 +188,6 @@ def _ask_rest(
 def _copied(records: list[Record], row: int, key: str | None, *, timed: bool) -> list[Record]:
     seconds = 0.0 if timed else None
     return [record | {"row": row, "key": key, "seconds": seconds} for record in records]
-
-
-def _predict_rest(job: Job, shard: Shard, piece: Piece, records: list[Record]) -> None:
-    """Fill in what the model says of rows without an answer, all in one call."""
-    lines = [r["row"] - shard.first for r in records if r["factual_prediction"] is None and r["status"] != "invalid"]
-    model, schema = job.explainer.model, job.explainer.schema
-    codes: dict[int, Any] = {}
-    for line in lines:
-        with suppress(SchemaError):
-            codes[line] = schema.encode(piece.frame.iloc[[line]], missing=model.read.accepts_missing)[0]
-    said: dict[int, Any] = {}
-    with suppress(Exception):  # a model that fails on a row has said so in the row's message
-        if codes:
-            labels = model.predict(np.array(list(codes.values())))
-            said = {shard.first + line: label for line, label in zip(codes, labels, strict=True)}
-    with_predictions(records, said, job.plan.labels)
 
 
 def rows_under_way(folder: Path) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -46,8 +46,7 @@ class Column:
     meaning: str
 
 
-def answer_columns(labels: LabelKind) -> tuple[Column, ...]:
-    """Return the columns of the table of answers; predictions have the type of the model's classes."""
+def _columns(labels: LabelKind) -> tuple[Column, ...]:
     return (
         Column("row", "int", "position of the row in the input, counted from 0"),
         Column("key", "text", "value of the key column, or label of the index"),
@@ -76,6 +75,15 @@ def answer_columns(labels: LabelKind) -> tuple[Column, ...]:
         Column("relaxations", "texts", "for each of them, the loosening that is enough by itself"),
         Column("message", "text", "why there is no answer"),
     )
+
+
+_COLUMNS = {kind: _columns(kind) for kind in get_args(LabelKind)}
+_BLANK: Record = dict.fromkeys(column.name for column in _columns("text"))
+
+
+def answer_columns(labels: LabelKind) -> tuple[Column, ...]:
+    """Return the columns of the table of answers; predictions have the type of the model's classes."""
+    return _COLUMNS[labels]
 
 
 CHANGE_COLUMNS = (
@@ -115,8 +123,7 @@ def records_of(
     explanation = asked.outcome.explanation
     status = word(asked)
     late = status == "out_of_time" or (timed and asked.seconds >= _CLOCK_SHARE * time_limit)
-    head: Record = {c.name: None for c in answer_columns(labels)}
-    head |= {"row": row, "key": key, "status": status, "clock": late}
+    head = _BLANK | {"row": row, "key": key, "status": status, "clock": late}
     head |= {"seconds": round(asked.seconds, 6) if timed else None}
     if explanation is None:
         return [head] if status == "already" else [head | _reason(asked.outcome.error)]
@@ -125,10 +132,9 @@ def records_of(
     return [head | {"answer": i} | _answer(c, labels) for i, c in enumerate(explanation)]
 
 
-def unreadable(row: int, key: str | None, why: str, labels: LabelKind) -> Record:
+def unreadable(row: int, key: str | None, why: str) -> Record:
     """Return the line of a row that could not be read."""
-    head: Record = {c.name: None for c in answer_columns(labels)}
-    return head | {"row": row, "key": key, "status": "invalid", "clock": False, "message": why}
+    return _BLANK | {"row": row, "key": key, "status": "invalid", "clock": False, "message": why}
 
 
 def _answer(found: Counterfactual, labels: LabelKind) -> Record:
@@ -184,8 +190,11 @@ def _finite(value: Any) -> float | None:
     return float(value) if value is not None and isfinite(value) else None
 
 
-def with_predictions(records: Sequence[Record], said: Mapping[int, Any], labels: LabelKind) -> None:
-    """Fill in the model's word on rows that have no answer."""
+def with_predictions(
+    records: Sequence[Record], said: Mapping[int, Any], scores: Mapping[int, float | None], labels: LabelKind
+) -> None:
+    """Fill in the model's word on rows that have no answer, and their scores."""
     for record in records:
         if record["factual_prediction"] is None and record["row"] in said:
             record["factual_prediction"] = _label(said[record["row"]], labels)
+            record["factual_score"] = _finite(scores[record["row"]])

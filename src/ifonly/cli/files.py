@@ -311,7 +311,7 @@ def write_impossible(path: Path, error: Infeasible, form: str | None) -> bool:
 FORMATS: dict[str, Callable[[Explanation], str]] = {
     "html": lambda answer: answer.to_html(),
     "json": lambda answer: answer.to_json() + "\n",
-    "csv": lambda answer: answer.frame().to_csv(index=False),
+    "csv": lambda answer: answer.rows().to_csv(index=False),
     "txt": lambda answer: f"{answer}\n",
 }
 

@@ -52,19 +52,25 @@ def _another(link: str) -> None:
 
 def from_files(explainer: Explainer, table: pd.DataFrame, model: Path, data: Path, options: dict[str, Any]) -> Subject:
     """Return what was given on the command line as something to ask about."""
+    from ifonly.policy import read_policy
     from ifonly.studio.subject import Subject, standard_switches
 
+    law = read_policy(files.read_text(options["policy"])).law if options["policy"] else ()
     X = files.features(explainer.model.estimator, table.drop(columns=options["target"] or [], errors="ignore"))
+    source = options["background"] or data
+    names = list(explainer.schema.names)
     recipe = (
         "from pathlib import Path",
         "",
-        "import pandas as pd",
-        "",
-        "from ifonly.cli.files import load_model",
+        "from ifonly.cli.files import features, load_model, read_table",
+        *(["from ifonly.policy import read_policy"] if options["policy"] else []),
         "",
         f"model = load_model(Path({str(model)!r}), trust={options['trust']})",
-        f"X = pd.read_csv({str(data)!r})[{list(explainer.schema.names)!r}]",
-        "schema = None  # read off the data; a policy says more: read_policy(text).schema(X)",
+        f"X = features(model, read_table(Path({str(source)!r})))[{names!r}]",
+        f"schema = read_policy(Path({str(options['policy'])!r}).read_text('utf-8')).schema(X)"
+        if options["policy"]
+        else "schema = None  # read off the data",
     )
     rows = explainer.schema.frame(X).reset_index(drop=True)
-    return Subject("model", f"{model.name} · {data.name}", explainer, rows, recipe=recipe, switches=standard_switches())
+    title = f"{model.name} · {data.name}"
+    return Subject("model", title, explainer, rows, recipe=recipe, switches=standard_switches(), law=law)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -64,7 +65,20 @@ def infer_feature(name: str, column: pd.Series[Any], forced: str | None) -> Feat
             f"Column {name!r} cannot be read as {forced}: its dtype is {dtype}. Convert it to numbers first, or leave "
             "it a category."
         )
+    _refuse_boxed_numbers(name, column)
     return _categorical(name, column)
+
+
+def _refuse_boxed_numbers(name: str, column: pd.Series[Any]) -> None:
+    """Refuse a column of numbers whose dtype hides them: read as a category, 1.5 would be as far from 1.6 as from 900."""
+    if column.dtype != object:
+        return
+    there = column.dropna()
+    if len(there) and all(isinstance(v, numbers.Real) and not isinstance(v, (bool, np.bool_)) for v in there):
+        raise SchemaError(
+            f"Column {name!r} holds numbers, but its dtype is object. Make it a column of numbers, X[{name!r}] = "
+            f"pd.to_numeric(X[{name!r}]), or say that they are names: Schema.infer(X, categorical=[{name!r}])."
+        )
 
 
 def _categorical(name: str, column: pd.Series[Any]) -> Categorical:

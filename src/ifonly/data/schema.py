@@ -76,12 +76,17 @@ class Schema:
         object.__setattr__(self, "_codes", tuple(levels))
         object.__setattr__(self, "_numbers", frozenset(self.numeric))
         object.__setattr__(self, "_grid", Grid(self.features))
+        ends = [(f.lower, f.upper) for f in self.features if isinstance(f, Numeric)]
+        object.__setattr__(self, "ends", np.array(ends, dtype=np.float64).reshape(-1, 2).T)
+        object.__setattr__(self, "number_starts", np.array([self.starts[j] for j in self.numeric], dtype=np.intp))
         object.__setattr__(self, "_dtype", same_dtype(self.features))
 
     starts: ClassVar[tuple[int, ...]]
     width: ClassVar[int]
     names: ClassVar[tuple[str, ...]]
     numeric: ClassVar[list[int]]
+    ends: ClassVar[FloatArray]  # lower and upper ends of the numeric features
+    number_starts: ClassVar[npt.NDArray[np.intp]]  # and where they live in the canonical vector
     owner: ClassVar[npt.NDArray[np.int64]]
     _index: ClassVar[dict[str, int]]
     _codes: ClassVar[tuple[dict[Any, int], ...]]
@@ -98,7 +103,7 @@ class Schema:
     def index(self, name: str) -> int:
         """Return the position of a feature, or suggest the nearest name."""
         try:
-            return self._index[name]
+            return self._index[str(name)]  # columns may be called 0, or ("a", "x")
         except KeyError:
             raise SchemaError(
                 f"Unknown feature {name!r}.{did_you_mean(name, self.names)} Known: {', '.join(self.names)}."

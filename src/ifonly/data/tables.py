@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,58 @@ import pandas as pd
 
 from ifonly.errors import SchemaError, did_you_mean
 
-__all__ = ["align", "as_frame", "as_row", "column_diff"]
+__all__ = ["ANY_TABLE", "TableKind", "align", "as_frame", "as_row", "column_diff", "shorten"]
+
+
+@dataclass(frozen=True, eq=False)
+class TableKind:
+    """Kind of table that a caller has: the labels of the columns where they are no strings, and whether it is polars."""
+
+    columns: pd.Index[Any] | None = None
+    polars: bool = False
+
+    @classmethod
+    def of(cls, data: Any) -> TableKind:
+        """Return the kind of a table; a row that is none (a dict, a list) has no kind of its own."""
+        if _is_polars(data):
+            return cls(polars=True)
+        columns = data.columns if isinstance(data, pd.DataFrame) else None
+        strange = columns is not None and not all(isinstance(c, str) for c in columns)
+        return cls(columns if strange else None)
+
+    def beside(self, row: Any) -> TableKind:
+        """Return the kind for the answer to a row: its own, where it is a frame."""
+        is_frame = _is_polars(row) or isinstance(row, pd.DataFrame)
+        return TableKind(self.columns, _is_polars(row) if is_frame else self.polars)
+
+    def back(self, frame: pd.DataFrame) -> Any:
+        """Return a frame with string names as the caller has them; other columns that it may have keep their names."""
+        if self.columns is not None:
+            label = {str(c): c for c in self.columns}
+            named = [label.get(str(c), c) for c in frame.columns]
+            same = len(named) == len(self.columns) and set(label) == {str(c) for c in frame.columns}
+            frame = frame.set_axis(self.columns if same and named == list(self.columns) else pd.Index(named), axis=1)
+        return _to_polars(frame) if self.polars else frame
+
+
+ANY_TABLE = TableKind()  # of no caller in particular: pandas, names that are strings
+
+
+def _is_polars(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "polars"
+
+
+def _to_polars(frame: pd.DataFrame) -> Any:
+    """Return a pandas frame as a polars one, column by column: polars' own conversion needs pyarrow."""
+    import polars as pl  # noqa: PLC0415 - the caller has it
+
+    return pl.DataFrame({name: _polars_values(column) for name, column in frame.items()}, strict=False)
+
+
+def _polars_values(column: pd.Series[Any]) -> Any:
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return column.to_numpy()
+    return [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]
 
 
 def as_frame(data: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -25,7 +77,7 @@ def as_frame(data: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """
     if isinstance(data, pd.DataFrame):
         frame = data
-    elif type(data).__module__.split(".")[0] == "polars":
+    elif _is_polars(data):
         frame = _from_polars(data)
     elif hasattr(data, "to_pandas"):
         frame = data.to_pandas()
@@ -71,7 +123,7 @@ def _from_array(data: Any, columns: Sequence[str] | None) -> pd.DataFrame:
     names = [f"x{i}" for i in range(array.shape[1])] if columns is None else list(columns)
     if len(names) != array.shape[1]:
         raise SchemaError(
-            f"The array has {array.shape[1]} columns but {len(names)} are known ({_shorten(names)}). "
+            f"The array has {array.shape[1]} columns but {len(names)} are known ({shorten(names)}). "
             "Pass a DataFrame with named columns, or the same columns as in training."
         )
     return pd.DataFrame(array, columns=pd.Index(names))
@@ -139,6 +191,7 @@ def column_diff(expected: Sequence[str], found: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _shorten(names: Sequence[str], most: int = 5) -> str:
+def shorten(names: Sequence[str], most: int = 5) -> str:
+    """Return the first few names, for an error."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown}, ..."

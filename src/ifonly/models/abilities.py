@@ -14,7 +14,7 @@ from ifonly.data.schema import Schema
 from ifonly.models.form import Form
 from ifonly.models.forms.leaves import Leaves
 from ifonly.models.forms.nodes import Nodes
-from ifonly.models.forms.propagate import Budget
+from ifonly.models.forms.propagate import Block, Budget
 from ifonly.program.box import Box
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Composite",
     "Ensemble",
     "HasNodes",
+    "Layered",
     "LinearScores",
     "distance_from_ties",
     "has_units",
@@ -106,6 +107,31 @@ class HasNodes(Protocol):
     @property
     def nodes(self) -> Nodes:
         """The nodes of all trees."""
+        ...
+
+
+@runtime_checkable
+class Layered(Protocol):
+    """Scores of a network: ``weights @ h + constant``, where ``h`` is the canonical vector followed by its units."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The units, in an order in which each block needs only earlier ones."""
+        ...
+
+    @property
+    def weights(self) -> FloatArray:
+        """One row of weights per score."""
+        ...
+
+    @property
+    def constant(self) -> FloatArray:
+        """One constant per score."""
+        ...
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
         ...
 
 

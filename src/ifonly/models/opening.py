@@ -10,14 +10,16 @@ import numpy as np
 import pandas as pd
 
 from ifonly.arrays import FloatArray
+from ifonly.data.features import Feature
 from ifonly.data.schema import Numeric, Schema
-from ifonly.data.tables import align, as_frame, column_diff
+from ifonly.data.tables import align, as_frame, column_diff, shorten
 from ifonly.errors import SchemaError, UnsupportedModel
 from ifonly.models.read import Model
 from ifonly.models.reading.source import Source
-from ifonly.models.registry import read_estimator
+from ifonly.models.registry import WAY_OUT, read_estimator
 from ifonly.models.rows import Rows
 from ifonly.runtime.tuning import DEFAULT, Tuning
+from ifonly.runtime.warning_filters import silenced
 
 __all__ = ["Observe", "complete_row", "open_model", "open_part"]
 
@@ -38,6 +40,8 @@ def open_model(
     `observe` opens an estimator that cannot be read; without it, such a one is refused. `tuning` has the numbers that
     readers go by.
     """
+    _check_swapped(estimator, X)
+    _check_schema(schema)
     _check_fitted(estimator)
     frame = as_frame(X, None if schema is None else schema.names)
     if frame.empty:
@@ -45,20 +49,78 @@ def open_model(
             f"The training data is empty ({len(frame)} rows, {frame.shape[1]} columns): ranges and levels are read off "
             "it. Pass the data the model was trained on."
         )
-    _check_columns(estimator, frame)
+    _check_columns(estimator, frame, named=hasattr(X, "columns") or schema is not None)
+    inferred = schema is None
     schema = Schema.infer(frame) if schema is None else schema
     frame = align(frame, schema.names)
     U = schema.encode(frame, missing=True)
     try:
-        model = open_part(estimator, schema, schema.names, complete_row(schema, U), tuning=tuning)
-    except UnsupportedModel:
-        if observe is None:
-            raise
+        schema, U, model = _opened(estimator, schema, frame, U, inferred=inferred, tuning=tuning)
+    except UnsupportedModel as error:
         # Who does not count its columns was written by hand, and receives what the caller gave.
         named = _takes_names(estimator) or (hasattr(X, "columns") and not hasattr(estimator, "n_features_in_"))
+        if observe is None:
+            raise _with_way_out(error, estimator, frame, named=named) from None
         model = observe(estimator, schema, U, named=named)
     schema.encode(frame, missing=model.read.accepts_missing)
     return schema, model, frame, U
+
+
+def _opened(
+    estimator: Any, schema: Schema, frame: pd.DataFrame, U: FloatArray, *, inferred: bool, tuning: Tuning
+) -> tuple[Schema, FloatArray, Model]:
+    """Return the schema, canonical rows and model; levels that no row has are dropped where the model refuses them."""
+    try:
+        return schema, U, open_part(estimator, schema, schema.names, complete_row(schema, U), tuning=tuning)
+    except UnsupportedModel as refusal:
+        fewer = _seen(schema, U) if inferred else schema
+        if fewer is schema:
+            raise
+        rows = fewer.encode(frame, missing=True)
+        try:
+            return fewer, rows, open_part(estimator, fewer, fewer.names, complete_row(fewer, rows), tuning=tuning)
+        except UnsupportedModel:
+            raise refusal from None  # the levels were not the reason
+
+
+def _seen(schema: Schema, U: FloatArray) -> Schema:
+    """Return the schema without the levels that no row has; itself where each is seen."""
+    features: list[Feature] = []
+    for j, feature in enumerate(schema.features):
+        there = (np.nan_to_num(U[:, schema.slice(j)]) > 0.0).sum(axis=0).tolist()
+        if isinstance(feature, Numeric) or all(there):
+            features.append(feature)
+            continue
+        features.append(replace(feature, levels=tuple(v for v, t in zip(feature.levels, there, strict=True) if t)))
+    return schema if all(a is b for a, b in zip(features, schema.features, strict=True)) else Schema(tuple(features))
+
+
+def _with_way_out(error: UnsupportedModel, estimator: Any, frame: pd.DataFrame, *, named: bool) -> UnsupportedModel:
+    """Return a refusal that ends with the way out, where the estimator takes the rows and so can be observed."""
+    if WAY_OUT in str(error):
+        return error
+    try:
+        with silenced():
+            estimator.predict(frame.iloc[:1] if named else frame.iloc[:1].to_numpy())
+    except Exception:  # noqa: BLE001 - whatever it raises, it cannot be asked either
+        return error
+    return UnsupportedModel(f"{error}\n{WAY_OUT}")
+
+
+def _check_swapped(estimator: Any, X: Any) -> None:
+    if hasattr(X, "predict") and not hasattr(estimator, "predict"):
+        raise UnsupportedModel(
+            f"The model comes first and the data second; here {type(estimator).__name__} comes first and "
+            f"{type(X).__name__} second. Write Explainer(model, X)."
+        )
+
+
+def _check_schema(schema: Any) -> None:
+    if schema is not None and not isinstance(schema, Schema):
+        raise SchemaError(
+            f"The 'schema' must be a Schema, got {type(schema).__name__}. Write Schema.infer(X, integer=[...], "
+            "bounds={...}, ...), which reads the rest off the data."
+        )
 
 
 def complete_row(schema: Schema, U: FloatArray) -> FloatArray:
@@ -114,8 +176,8 @@ def _check_fitted(estimator: Any) -> None:
 
     if isinstance(estimator, type) or not hasattr(estimator, "predict"):
         raise UnsupportedModel(
-            f"A model must be a fitted estimator with a predict method, got {estimator!r}. Fit it first; a torch or ONNX "
-            "network goes into its adapter (ifonly.adapters)."
+            f"A model must be a fitted estimator with a predict method, got {_shown(estimator)}. Fit it first; a torch or "
+            "ONNX network goes into its adapter (ifonly.adapters)."
         )
     try:
         check_is_fitted(estimator)
@@ -127,8 +189,13 @@ def _check_fitted(estimator: Any) -> None:
         return  # not a scikit-learn estimator: its reader will see
 
 
-def _check_columns(estimator: Any, frame: pd.DataFrame) -> None:
+def _check_columns(estimator: Any, frame: pd.DataFrame, *, named: bool) -> None:
     names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and not named and len(names) == frame.shape[1]:
+        raise SchemaError(
+            f"The model was fitted on a frame with the columns {shorten([str(c) for c in names])}, but X is an array, which "
+            "has no names. Pass the frame, or pd.DataFrame(X, columns=model.feature_names_in_)."
+        )
     if names is not None and list(names) != list(frame.columns) and not _renamed(estimator, names, frame):
         raise SchemaError(
             "The columns of X are not those the model was fitted on (same names, same order):\n"
@@ -149,6 +216,11 @@ def _check_columns(estimator: Any, frame: pd.DataFrame) -> None:
             f"The model was fitted on {expected} columns, but X has {frame.shape[1]}. Pass the frame it was trained on, "
             "or the whole Pipeline instead of its last step."
         )
+
+
+def _shown(thing: Any) -> str:
+    """Return a class or a text as it is, and anything else by the name of its class: a repr may be a page."""
+    return repr(thing) if isinstance(thing, (type, str)) else f"an object of class {type(thing).__name__}"
 
 
 def _renamed(estimator: Any, names: Sequence[Any], frame: pd.DataFrame) -> bool:

@@ -35,6 +35,15 @@ class FeaturePolicy:
 class Policy:
     """Overrides of features, and the criteria of the house.
 
+    Attributes
+    ----------
+    features
+        Feature -> what the policy says of it.
+    criteria
+        Everything that an answer must respect, the law included.
+    law
+        Those of the criteria that the law makes and no house can loosen; whoever shows a rule can say so.
+
     Examples
     --------
     >>> import pandas as pd
@@ -45,6 +54,7 @@ class Policy:
 
     features: Mapping[str, FeaturePolicy] = field(default_factory=dict)
     criteria: tuple[Criterion, ...] = DEFAULT_CRITERIA
+    law: tuple[Criterion, ...] = ()
 
     def schema(self, X: Any) -> Schema:
         """Return the schema of a frame: inferred, then overridden by this policy."""

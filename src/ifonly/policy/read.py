@@ -44,11 +44,12 @@ def read_policy(text: str) -> Policy:
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"The policy is not valid TOML: {error}.") from None
     top = _Table("", data)
-    top.only("demands", "sparsity", "proximity", "manifold", "causality", "robustness", "diversity", "features")
+    top.only("law", "demands", "sparsity", "proximity", "manifold", "causality", "robustness", "diversity", "features")
     sections = (_proximity, _sparsity, _actionability, _manifold, _causality, _robustness, _diversity)
     criteria = tuple(criterion for section in sections for criterion in section(top))
+    law = tuple(_demands(top.part("law")))
     features = {name: _feature(part) for name, part in top.part("features").parts()}
-    return Policy(features, criteria)
+    return Policy(features, (*criteria, *law), law)
 
 
 @dataclass(frozen=True)
@@ -300,7 +301,11 @@ def _coefficient(where: str, value: Any) -> Any:
 
 
 def _actionability(top: _Table) -> Sequence[Criterion]:
-    part = top.part("demands")
+    return _demands(top.part("demands"))
+
+
+def _demands(part: _Table) -> Sequence[Criterion]:
+    """Return the demands of [demands] or [law], which have the same keys."""
     part.only(*_DEMANDS)
     conditional: dict[str, dict[Any, tuple[Any, ...]]] = {}
     for block in part.blocks("conditional"):

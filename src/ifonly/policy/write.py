@@ -31,7 +31,9 @@ _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
-def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERIA) -> str:
+def write_policy(
+    schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERIA, law: Sequence[Criterion] = ()
+) -> str:
     """Return a policy as commented TOML, ready to be edited.
 
     Parameters
@@ -39,7 +41,9 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
     schema
         The features.
     criteria
-        At most one of each kind.
+        At most one of each kind, beside the law.
+    law
+        An `Actionability` that the law makes; it may be among the criteria, too, as in a `Policy`.
 
     Examples
     --------
@@ -51,17 +55,15 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
     bounds = [19, 75]
     label = "Age (years)"
     """
-    for criterion in criteria:
-        if not isinstance(criterion, _KINDS):
-            raise CriterionError(
-                f"A policy holds {', '.join(kind.__name__ for kind in _KINDS)}, not {type(criterion).__name__}. Give that "
-                "one in Python: Explainer(..., criteria=[...])."
-            )
+    criteria = [c for c in criteria if all(c is not own for own in law)]
+    _check_kinds(criteria, _KINDS, "A policy")
+    _check_kinds(law, (Actionability,), "The law in a policy")
     example = _example(schema)
     lines = [
         "# A policy for ifonly: what an answer must respect, and what each column means.",
         "# Use it with:  ifonly explain MODEL DATA --row 0 --policy THIS_FILE",
         "# Whatever is left out keeps its default, so delete what you do not need. Examples begin with # and no blank.",
+        *_law_lines(_single(law, Actionability)),
         *_demand_lines(_single(criteria, Actionability) or Actionability(), example),
         *_cost_lines(_single(criteria, Sparsity), _single(criteria, Proximity) or Proximity(), example),
         *_manifold_lines(_single(criteria, Manifold)),
@@ -76,6 +78,15 @@ def write_policy(schema: Schema, criteria: Sequence[Criterion] = DEFAULT_CRITERI
     for feature in schema.features:
         lines += ["", *_feature_lines(feature)]
     return "\n".join(lines) + "\n"
+
+
+def _check_kinds(criteria: Sequence[Criterion], kinds: tuple[type[Criterion], ...], what: str) -> None:
+    for criterion in criteria:
+        if not isinstance(criterion, kinds):
+            raise CriterionError(
+                f"{what} holds {', '.join(kind.__name__ for kind in kinds)}, not {type(criterion).__name__}. Give that "
+                "one in Python: Explainer(..., criteria=[...])."
+            )
 
 
 def _single(criteria: Sequence[Criterion], kind: type[C]) -> C | None:
@@ -119,7 +130,7 @@ def _demand_lines(demands: Actionability, example: Actionability) -> list[str]:
         ("at_least <= sum of weight * number <= at_most", _row_lines),
         ("when all of `if` holds, so must `then`: a level, levels, or [lowest, highest]", _rule_lines),
     ]
-    lines = ["", "[demands]"]
+    lines = ["", "# What the house demands", "[demands]"]
     for name, note in lists.items():
         lines += [f"# {note}", *_entry(name, tuple(getattr(demands, name)))]
     only = _entry("only", tuple(example.only or ())) if demands.only is None else _entry("only", tuple(demands.only))
@@ -132,29 +143,45 @@ def _demand_lines(demands: Actionability, example: Actionability) -> list[str]:
     return lines
 
 
-def _conditional_lines(demands: Actionability) -> list[str]:
+def _law_lines(law: Actionability | None) -> list[str]:
+    """Return the demands of the law; what it does not say is left out, since [demands] has the examples."""
+    lines = ["", "# What the law demands: the same keys as [demands]. Whoever shows a rule says that it is the law's."]
+    if law is None:
+        return [*lines, "#[law]", "#frozen = []"]
+    lines += ["[law]"]
+    lines += _entries(
+        {name: tuple(getattr(law, name)) for name in ("frozen", "increase", "decrease") if getattr(law, name)}
+    )
+    lines += _entries({"only": None if law.only is None else tuple(law.only)})
+    for name in ("ranges", "max_step", "allow"):
+        if getattr(law, name):
+            lines += ["", f"[law.{name}]", *_entries(getattr(law, name))]
+    return [*lines, *_conditional_lines(law, "law"), *_row_lines(law, "law"), *_rule_lines(law, "law")]
+
+
+def _conditional_lines(demands: Actionability, table: str = "demands") -> list[str]:
     lines = []
     for name, moves in demands.conditional.items():
         for level, levels in moves.items():
             lines += [
-                "[[demands.conditional]]",
+                f"[[{table}.conditional]]",
                 *_entries({"feature": name, "from": level, "to": tuple(levels)}),
             ]
     return lines
 
 
-def _row_lines(demands: Actionability) -> list[str]:
+def _row_lines(demands: Actionability, table: str = "demands") -> list[str]:
     lines = []
     for row in demands.rows:
         ends = {"at_least": row.at_least, "at_most": row.at_most}
-        lines += ["[[demands.rows]]", *_entry("weights", row.weights), *_entries(ends)]
+        lines += [f"[[{table}.rows]]", *_entry("weights", row.weights), *_entries(ends)]
     return lines
 
 
-def _rule_lines(demands: Actionability) -> list[str]:
+def _rule_lines(demands: Actionability, table: str = "demands") -> list[str]:
     lines = []
     for rule in demands.implies:
-        lines += ["[[demands.implies]]", *_entry("if", rule.if_), *_entry("then", rule.then)]
+        lines += [f"[[{table}.implies]]", *_entry("if", rule.if_), *_entry("then", rule.then)]
     return lines
 
 

@@ -39,13 +39,12 @@ class Box:
         n, numeric = len(schema), schema.numeric
         lower, upper = np.zeros(n), np.zeros(n)
         missing = ~np.logical_or.reduceat(factual != 0.0, schema.starts)  # no level at all
-        starts = np.asarray(schema.starts)[numeric]
-        own = [schema.features[j] for j in numeric]
-        low, high = np.array([(f.lower, f.upper) for f in own if isinstance(f, Numeric)]).reshape(-1, 2).T
+        starts, (low, high) = schema.number_starts, schema.ends
         missing[numeric] = np.isnan(factual[starts])
         value = np.where(missing[numeric], low, factual[starts])
         lower[numeric], upper[numeric] = np.minimum(low, value), np.maximum(high, value)
-        for j, feature in zip(numeric, own, strict=True):
+        for j in numeric:
+            feature = schema.features[j]
             # 5 * 1e-6 is a float below 5e-6: an end that is meant to lie on the grid must not shut its point of the grid out.
             if isinstance(feature, Numeric) and feature.precision is not None:
                 lower[j] = min(lower[j], feature.snap_up(float(lower[j])))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import pandas as pd
 
+from ifonly.data.tables import ANY_TABLE, TableKind
 from ifonly.errors import Infeasible
 from ifonly.result.values import Explanation
 
@@ -54,6 +55,14 @@ class Explanations(Sequence[Outcome]):
     outcomes: tuple[Outcome, ...]
     seconds: float
     names: tuple[Any, ...] = field(default=(None,), compare=False)
+    given: TableKind = field(default=ANY_TABLE, repr=False, compare=False)
+
+    def given_as(self, given: TableKind) -> Explanations:
+        """Return the same answers, given back in the form in which the caller has tables."""
+        outcomes = (
+            o if o.explanation is None else replace(o, explanation=replace(o.explanation, given=given)) for o in self
+        )
+        return replace(self, outcomes=tuple(outcomes), given=given)
 
     @overload
     def __getitem__(self, index: int) -> Outcome: ...
@@ -96,8 +105,14 @@ class Explanations(Sequence[Outcome]):
         return [o.explanation for o in self if o.explanation is not None]
 
     def frame(self) -> pd.DataFrame:
-        """Return all counterfactuals, indexed by (row, counterfactual)."""
-        return self._stacked([(o, o.explanation.frame()) for o in self if o.explanation is not None])
+        """Return all counterfactuals, indexed by (row, counterfactual).
+
+        For rows of a polars frame, which has no index, a polars frame with the index as its first columns.
+        """
+        table = self._stacked([(o, o.explanation.rows()) for o in self if o.explanation is not None])
+        if self.given.polars:
+            table = table.reset_index() if len(table) else table
+        return cast("pd.DataFrame", self.given.back(table))
 
     def _stacked(self, parts: Sequence[tuple[Outcome, pd.DataFrame]]) -> pd.DataFrame:
         """Return frames below each other, indexed by the rows' own index and the number of the counterfactual."""

@@ -103,7 +103,7 @@ def explanation_metrics(explanation: Explanation) -> dict[str, float]:
     predictions = [c.prediction for c in explanation]
     names_class = any(_names(explanation.want, p) for p in (explanation.prediction, *predictions))
     valid = [not names_class or _names(explanation.want, p) for p in predictions]
-    rows = explanation.frame() if len(explanation) else explanation.factual.iloc[:0]
+    rows = explanation.rows() if len(explanation) else explanation.factual.iloc[:0]
     return evaluate(explanation.factual, rows, explanation.schema, valid)
 
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args, overload
 
 import pandas as pd
 
 from ifonly.data.schema import Schema
+from ifonly.data.tables import ANY_TABLE, TableKind
 from ifonly.result.origin import Origin
+from ifonly.runtime.later import deferred
 from ifonly.tolerances import OPTIMALITY, allowed_gap, relative_gap
 
 if TYPE_CHECKING:
@@ -127,6 +129,7 @@ def worst_status(certificates: Iterable[Certificate]) -> Status:
     return max((c.status for c in certificates), key=get_args(Status).index, default="optimal")
 
 
+@deferred("row")
 @dataclass(frozen=True, repr=False)
 class Counterfactual:
     """One answer: a row that the user's own model has confirmed.
@@ -169,6 +172,7 @@ class Counterfactual:
         return f"Counterfactual({changes or 'no change'}{more}; {self.prediction!r}, {self.certificate})"
 
 
+@deferred("factual")
 @dataclass(frozen=True, repr=False)
 class Explanation(Sequence[Counterfactual]):
     """The answer to one question: counterfactuals, best first, and the factual they start from.
@@ -199,6 +203,7 @@ class Explanation(Sequence[Counterfactual]):
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
     origin: Origin | None = field(default=None, repr=False, compare=False)
     interrupted: bool = field(default=False, repr=False)
+    given: TableKind = field(default=ANY_TABLE, repr=False, compare=False)
 
     @overload
     def __getitem__(self, index: int) -> Counterfactual: ...
@@ -216,9 +221,15 @@ class Explanation(Sequence[Counterfactual]):
     def frame(self, *, ranges: bool = False) -> pd.DataFrame:
         """Return one row per counterfactual, in the columns, order and dtypes of the training data.
 
+        A polars frame where the row came in one, or, if it came in no frame, the training data did.
+
         With `ranges`, each feature that has one is followed by its ``_low`` and ``_high``: while it stays between them,
         and the others as they are, so does the outcome (see `Robustness`). They are missing where nothing changes.
         """
+        return cast("pd.DataFrame", self.given.back(self.rows(ranges=ranges)))
+
+    def rows(self, *, ranges: bool = False) -> pd.DataFrame:
+        """Return `frame` in pandas, with strings as names of the columns, whatever the data came in."""
         rows = pd.concat([c.row for c in self.counterfactuals], ignore_index=True)
         for name in [n for n in rows.columns if any(n in c.ranges for c in self.counterfactuals)] if ranges else ():
             ends = [c.ranges.get(name, (float("nan"), float("nan"))) for c in self.counterfactuals]

@@ -31,6 +31,7 @@ __all__ = [
     "IncumbentSearch",
     "KnapsackSearch",
     "LargestChangeSearch",
+    "NetworkSearch",
     "ProgramSize",
     "Reading",
     "SafeRanges",
@@ -86,6 +87,20 @@ class CellSearch(_Numbers):
     least_done: float = 1e-7
     most_parts: int = 400_000  # guess: ten times the most that a closed question took there
     seconds_per_leaf: float = 5e-6  # of making the tables of a search, in one go; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSearch(_Numbers):
+    """Branch and bound over the inputs of networks: `ifonly.search.networks`."""
+
+    most_nodes: int = 20_000  # after which it gives up; guess
+    first_look: int = 2_000  # nodes after which progress is judged first, then whenever they double; guess
+    least_done: float = 0.1  # share of the gap at the root that must be closed by then; guess
+    nodes_at_once: int = 64  # guess
+    work_at_once: int = 400_000_000  # multiplications for all of them; guess: less than 0.1 s
+    most_work: int = 400_000_000  # the same for one node, beyond which a solver is asked at once; guess
+    points: int = 2  # nodes of each round that are looked at for incumbents; guess
+    polishes: int = 1  # linear pieces that are looked at from each of their points; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,6 +313,7 @@ class Tuning:
     knapsack: KnapsackSearch = field(default=KnapsackSearch())
     cells: CellSearch = field(default=CellSearch())
     largest: LargestChangeSearch = field(default=LargestChangeSearch())
+    networks: NetworkSearch = field(default=NetworkSearch())
     boxes: BoxSearch = field(default=BoxSearch())
     size: ProgramSize = field(default=ProgramSize())
     incumbents: IncumbentSearch = field(default=IncumbentSearch())

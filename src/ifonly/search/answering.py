@@ -13,6 +13,7 @@ import pandas as pd
 
 from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
+from ifonly.data.tables import ANY_TABLE, TableKind
 from ifonly.errors import CriterionError, NotVerified, OutOfTime
 from ifonly.events import OnEvent
 from ifonly.question.abilities import verified
@@ -23,8 +24,10 @@ from ifonly.question.margins import first_margin
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Ranges, Search, Sought, Wraps
+from ifonly.result.origin import Origin
 from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Status, worst_status
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.later import Later
 from ifonly.search.blame import explain_infeasibility
 from ifonly.search.course import Course
 from ifonly.search.engines import find
@@ -63,19 +66,21 @@ class Answer:
 
 @dataclass(frozen=True)
 class Several:
-    """Answers, best first, and why there are not more."""
+    """Answers, best first, and why there are not more; `points` are their canonical rows."""
 
     answers: tuple[Counterfactual, ...]
     notes: tuple[str, ...] = ()
     status: Status = "optimal"
     interrupted: bool = False
+    points: tuple[FloatArray, ...] = ()
 
     @classmethod
     def of(cls, found: Sequence[Answer], notes: tuple[str, ...] = ()) -> Several:
         """Return answers, with the worst of their statuses."""
         counterfactuals = tuple(a.counterfactual for a in found)
         status = worst_status(c.certificate for c in counterfactuals)
-        return cls(counterfactuals, notes, status, any(a.found.interrupted for a in found))
+        interrupted = any(a.found.interrupted for a in found)
+        return cls(counterfactuals, notes, status, interrupted, tuple(a.u for a in found))
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Question:
     """One question being answered."""
 
     backend: Backend
-    frame: pd.DataFrame
+    frame: Later[pd.DataFrame]
     reference: pd.DataFrame
     query: Query
     goal: Goal
@@ -113,9 +118,6 @@ class Question:
         return answers(self, n)
 
     # -- searching ----------------------------------------------------------------------------------------------
-    def _encode(self, answer: Counterfactual) -> FloatArray:
-        return self.query.schema.encode(answer.row, missing=True)
-
     def one(self, statement: Statement, *, first: bool = True) -> Answer:
         """Return one verified counterfactual.
 
@@ -317,7 +319,7 @@ class Question:
         distance = measures.pop("distance", objective)
         measures.pop("changed", None)
         return Counterfactual(
-            self.query.training.decode(schema, row),
+            Later(self.query.training.decode, schema, row).field(),
             changes,
             self._predicted(row),
             float(self.goal.score_of(row)[0]),
@@ -345,16 +347,18 @@ class Question:
         decided = read.decide(read.form(row))[0]
         return read.classes[int(decided)] if read.classes else float(decided)
 
-    def explanation(self, several: Several, seconds: float) -> Explanation:
+    def explanation(
+        self, several: Several, seconds: float, origin: Origin | None = None, given: TableKind = ANY_TABLE
+    ) -> Explanation:
         """Put the answers together."""
         u, answers = self.query.factual[None, :], several.answers
         model = self.query.model
         has_probabilities = model.read.link.has_probabilities
         speaking = [c for c in self.statement.criteria if isinstance(c, Remarks)]
-        rows = np.vstack([self._encode(a) for a in answers]) if speaking else np.empty((0, 0))
+        rows = self.query.schema.stored(np.vstack(several.points)) if speaking else np.empty((0, 0))
         return Explanation(
             answers,
-            self.frame,
+            self.frame.field(),
             self._said(u),
             float(self.goal.score_of(u)[0]),
             self.goal.text.removeprefix("want "),
@@ -365,5 +369,7 @@ class Question:
             notes=(*several.notes, *(r for c in speaking for r in c.remarks(self.query, rows))),
             score_name="probability" if has_probabilities else "score" if model.read.classes else "value",
             reference=self.reference,
+            origin=origin,
+            given=given,
             interrupted=several.interrupted,
         )

@@ -24,6 +24,7 @@ from ifonly.search.cells import Cells
 from ifonly.search.engine import NO_SOLVER, Engine
 from ifonly.search.largest import LargestChange
 from ifonly.search.linear import Knapsack
+from ifonly.search.networks import Networks
 from ifonly.search.progress import Progress
 from ifonly.search.single_tree import SingleTree
 from ifonly.solvers.backend import Backend, Limits
@@ -32,7 +33,7 @@ from ifonly.tolerances import ROUNDING
 
 __all__ = ["ENGINES", "WITH_SOLVER", "engines_for", "find"]
 
-ENGINES: tuple[Engine, ...] = (Knapsack(), SingleTree(), Cells(), LargestChange(), Boxes())
+ENGINES: tuple[Engine, ...] = (Knapsack(), SingleTree(), Cells(), LargestChange(), Networks(), Boxes())
 WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # of a solver that is to solve every question: "highs only"
 
 NEVER = Deadline.never()

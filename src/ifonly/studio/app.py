@@ -16,6 +16,7 @@ from ifonly import IfOnlyError
 from ifonly.studio import asking, keeping, pages
 from ifonly.studio.desk import Desk, render, words_for
 from ifonly.studio.security import App, Gate, Hosts, Keys
+from ifonly.studio.told import Told
 
 __all__ = ["build"]
 
@@ -60,14 +61,23 @@ def build(
 
 
 def _explained(request: Request, error: Exception) -> Response:
-    """Say what was wrong with a request."""
-    return render(request, _template(request), 422, title=words_for(request)("error.title"), text=str(error))
+    """Say what was wrong with a request; the library's own sentences are English and marked so."""
+    words = words_for(request)
+    text, language = (error.text(words), words.language) if isinstance(error, Told) else (str(error), "en")
+    return render(request, _template(request), 422, title=words("error.title"), text=text, language=language)
 
 
 def _missing(request: Request, error: Exception) -> Response:
     del error
     words = words_for(request)
-    return render(request, _template(request), 404, title=words("error.title"), text=words("error.missing"))
+    return render(
+        request,
+        _template(request),
+        404,
+        title=words("error.title"),
+        text=words("error.missing"),
+        language=words.language,
+    )
 
 
 def _template(request: Request) -> str:

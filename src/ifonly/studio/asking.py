@@ -8,12 +8,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from ifonly import SchemaError
 from ifonly.studio.desk import desk_of, fields, form, render, visitor_of, words_for
 from ifonly.studio.fragments import shown
 from ifonly.studio.pool import OPEN, Busy, Job
 from ifonly.studio.rules import question
 from ifonly.studio.state import read_state
+from ifonly.studio.told import Told
 
 __all__ = ["ask", "cancel", "events"]
 
@@ -26,14 +26,16 @@ async def ask(request: Request) -> HTMLResponse:
     subject = desk.subject(given)
     state = read_state(given, subject)
     if not subject.classes and state.at_least is None and state.at_most is None:
-        raise SchemaError(words("ask.interval_needed"))
+        raise Told("ask.interval_needed")
     row = subject.frame(state.values(subject))
     forecast = await run_in_threadpool(subject.forecast, row)
     asked = question(state, subject, forecast.outcome)
     try:
         job = desk.pool.ask(visitor_of(request), state, asked)
     except Busy:
-        return render(request, "problem.html", 429, title=words("watch.refused"), text=words("ask.busy"))
+        return render(
+            request, "problem.html", 429, title=words("watch.refused"), text=words("ask.busy"), language=words.language
+        )
     response = render(request, "watch.html", job=job)
     response.headers["HX-Push-Url"] = f"row?{state.query(desk.first)}&ask=1"
     return response

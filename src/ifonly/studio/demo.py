@@ -17,6 +17,7 @@ _RECIPE = (
     "X, schema = credit.frame, credit.schema",
     "model = credit_model({name!r}, X, credit.target)",
 )
+_PROTECTED = ("personal_status", "foreign_worker")
 _FIRST = 11  # refused by both models
 
 
@@ -25,11 +26,10 @@ def demo_subjects() -> tuple[Subject, ...]:
     from ifonly.studio.library import credit_model  # noqa: PLC0415 - scikit-learn takes a second to load
 
     credit = german_credit()
-    house = (
-        Proximity("l1", scale="range"),
-        Sparsity(price=0.1),
-        Actionability(frozen=tuple(credit.immutable), increase=("age",)),
-    )
+    # Nobody may be asked to be somebody else; what a loan is for and how old people get is for the house to say.
+    law = Actionability(frozen=tuple(name for name in credit.immutable if name in _PROTECTED))
+    frozen = tuple(name for name in credit.immutable if name not in _PROTECTED)
+    house = (Proximity("l1", scale="range"), Sparsity(price=0.1), law, Actionability(frozen=frozen, increase=("age",)))
     # A rule of thumb of the demo, not of the data: a thousand marks more take two months longer to pay back.
     follows = Causality({"duration": Cause(["credit_amount"], coefficients={"credit_amount": 0.002})})
     found = []
@@ -38,7 +38,6 @@ def demo_subjects() -> tuple[Subject, ...]:
         explainer = Explainer(model, credit.frame, credit.target, schema=credit.schema, criteria=house)
         recipe = tuple(line.format(name=name) for line in _RECIPE)
         switches = {**standard_switches(), "causal": follows}
-        found.append(
-            Subject(name, _NAMES[name], explainer, credit.frame, credit.wanted, _FIRST, recipe, switches=switches)
-        )
+        shown = Subject(name, _NAMES[name], explainer, credit.frame, credit.wanted, _FIRST, recipe, switches, (law,))
+        found.append(shown)
     return tuple(found)

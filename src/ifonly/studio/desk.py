@@ -20,6 +20,7 @@ from ifonly import SchemaError
 from ifonly.studio.language import LANGUAGES, Words, negotiated, words_of
 from ifonly.studio.pool import Pool
 from ifonly.studio.subject import Subject
+from ifonly.studio.told import Told
 
 __all__ = ["Bookmark", "Desk", "Shelf", "desk_of", "fields", "form", "render", "words_for"]
 
@@ -56,6 +57,11 @@ class Shelf:
         """Return what is kept, the newest first."""
         with self._lock:
             return self._kept[::-1]
+
+    def of(self, subject: str, row: int, first: str) -> list[Bookmark]:
+        """Return what is kept of one row, the newest first."""
+        found = ((dict(parse_qsl(one.query)), one) for one in self.all())
+        return [one for asked, one in found if asked.get("row") == str(row) and asked.get("s", first) == subject]
 
     def keep(self, title: str, query: str, note: str) -> Bookmark:
         """Keep a question; the oldest gives way when there are very many."""
@@ -111,7 +117,7 @@ class Desk:
         """Return the model that a query names, or the first."""
         key = dict(given).get("s") or self.first
         if key not in self.subjects:
-            raise SchemaError(f"There is no model {key!r} here. Known: {', '.join(self.subjects)}.")
+            raise Told("slip.model", text=key, known=", ".join(self.subjects))
         return self.subjects[key]
 
 
@@ -135,18 +141,18 @@ async def form(request: Request) -> Pairs:
     """Return the fields of a posted form, in order."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise SchemaError("A form was expected.")
+        raise Told("slip.form")
     try:
         return _parsed((await request.body()).decode("utf-8"))
     except UnicodeDecodeError:
-        raise SchemaError("The form is not text.") from None
+        raise Told("slip.form") from None
 
 
 def _parsed(text: str) -> Pairs:
     try:
         return parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
     except (ValueError, UnicodeDecodeError):
-        raise SchemaError("The question cannot be read.") from None
+        raise Told("slip.unreadable") from None
 
 
 def words_for(request: Request) -> Words:

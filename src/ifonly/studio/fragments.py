@@ -20,6 +20,8 @@ from ifonly.tolerances import relative_gap
 
 __all__ = ["latest", "shown"]
 
+_THERE = "The wanted outcome is already there"  # how the library begins to say so
+
 
 def shown(desk: Desk, words: Words, job: Job) -> str:
     """Return how a question stands, as a fragment."""
@@ -60,11 +62,17 @@ def _answer(desk: Desk, words: Words, job: Job) -> str:
         base = subject.values(job.state.row)
         now = [way.row[name].iloc[0] for name in subject.schema.names]
         edits = {j: value for j, value in enumerate(now) if as_text(value) != as_text(base[j])}
-        onward.append(replace(job.state, edits=edits, limits={}, want=None, probability=None).query(desk.first))
+        onward.append(replace(job.state, edits=edits, limits={}, want=(), probability=None).query(desk.first))
+    chart = None
+    if len(job.explanation) == 1 and job.points:
+        ended = job.explanation[0].certificate
+        points = [*latest(job.points), (job.explanation.seconds, ended.objective, max(ended.bound, 0.0))]
+        chart = figures.closing(points, points[-1][0])
     return desk.text(
         words,
         "answer.html",
         job=job,
+        chart=chart,
         ways=ways(job, subject, words),
         onward=onward,
         explanation=job.explanation,
@@ -74,13 +82,15 @@ def _answer(desk: Desk, words: Words, job: Job) -> str:
 
 def _impossible(desk: Desk, words: Words, job: Job, error: Infeasible) -> str:
     subject = desk.subjects[job.state.subject]
-    clashes = understand(error, job.state, subject, words)
-    return desk.text(words, "impossible.html", clashes=clashes, first=desk.first)
+    clashes = understand(error, job.state, job.asked, subject, words)
+    return desk.text(words, "impossible.html", job=job, clashes=clashes, minimal=error.minimal, first=desk.first)
 
 
 def _ended(desk: Desk, words: Words, job: Job) -> str:
-    longer = None
-    if job.status == "cancelled":
+    longer, language = None, words.language
+    if str(job.error).startswith(_THERE):
+        title, text = words("answer.there"), words("answer.there_text")
+    elif job.status == "cancelled":
         title, text = words("watch.cancelled"), ""
     elif job.status == "lost":
         title, text = words("watch.lost"), ""
@@ -89,6 +99,6 @@ def _ended(desk: Desk, words: Words, job: Job) -> str:
         if job.state.seconds < max(SECONDS):
             longer = replace(job.state, seconds=max(SECONDS)).query(desk.first)
     else:
-        title, text = words("watch.refused"), str(job.error)
-    again = job.state.query(desk.first)
-    return desk.text(words, "ended.html", title=title, text=text, again=again, longer=longer)
+        title, text, language = words("watch.refused"), str(job.error), "en"
+    again = None if str(job.error).startswith(_THERE) else job.state.query(desk.first)
+    return desk.text(words, "ended.html", title=title, text=text, language=language, again=again, longer=longer)

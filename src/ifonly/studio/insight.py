@@ -6,7 +6,7 @@ Both are measured by putting rows to the user's own model, in the worker, after 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import factorial
 from typing import Any
@@ -46,6 +46,8 @@ class Insight:
     ----------
     before, after
         The score of the wanted outcome of the factual and of the answer.
+    label
+        The wanted outcome; of several, the one that the answer has.
     buys
         Feature -> its share of the difference: the mean over all orders in which the changes can be made (Shapley).
     reach
@@ -54,6 +56,7 @@ class Insight:
 
     before: float | None = None
     after: float | None = None
+    label: Any = None
     buys: dict[str, float] = field(default_factory=dict)
     reach: dict[str, Reach] = field(default_factory=dict)
 
@@ -78,21 +81,26 @@ def forecasts(explainer: Explainer, frame: pd.DataFrame) -> tuple[npt.NDArray[An
 
 def insights(explainer: Explainer, explanation: Explanation, want: Any) -> list[Insight]:
     """Return what the model says around each answer."""
-    label = want.label if isinstance(want, Target) else want
+    wanted = want if isinstance(want, list) else [want.label if isinstance(want, Target) else want]
     classes = list(explainer.model.read.classes)
-    column = classes.index(label) if label in classes else 0
-    return [_insight(explainer, explanation.factual, way, column, _met(want, label, column)) for way in explanation]
+    found = []
+    for way in explanation:
+        label = way.prediction if len(wanted) > 1 else wanted[0]
+        column = classes.index(label) if label in classes else 0
+        met = _met(want, wanted, column)
+        found.append(replace(_insight(explainer, explanation.factual, way, column, met), label=label))
+    return found
 
 
-def _met(want: Any, label: Any, column: int) -> Callable[[npt.NDArray[Any], Array], npt.NDArray[np.bool_]]:
+def _met(want: Any, wanted: list[Any], column: int) -> Callable[[npt.NDArray[Any], Array], npt.NDArray[np.bool_]]:
     """Return what says of outcomes and scores whether they are as wanted."""
 
     def met(outcomes: npt.NDArray[Any], scores: Array) -> npt.NDArray[np.bool_]:
         if not isinstance(want, Target):
-            return np.asarray(outcomes == label, dtype=np.bool_)
+            return _among(outcomes, wanted)
         good = np.ones(len(outcomes), dtype=np.bool_)
         if want.label is not None:
-            good &= np.asarray(outcomes == label, dtype=np.bool_)
+            good &= _among(outcomes, wanted)
         if want.probability is not None and scores.shape[1]:
             good &= scores[:, column] >= want.probability
         if want.at_least is not None:
@@ -102,6 +110,10 @@ def _met(want: Any, label: Any, column: int) -> Callable[[npt.NDArray[Any], Arra
         return good
 
     return met
+
+
+def _among(outcomes: npt.NDArray[Any], wanted: list[Any]) -> npt.NDArray[np.bool_]:
+    return np.asarray([any(outcome == label for label in wanted) for outcome in outcomes], dtype=np.bool_)
 
 
 def _insight(
@@ -124,7 +136,7 @@ def _insight(
     if not scores.shape[1]:
         return Insight(reach=reach)
     buys = _buys(explainer, factual, way.row, names, column)
-    return Insight(float(scores[0, column]), float(scores[1, column]), buys, reach)
+    return Insight(float(scores[0, column]), float(scores[1, column]), buys=buys, reach=reach)
 
 
 def _buys(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields as members
 from dataclasses import is_dataclass, replace
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from ifonly import IfOnlyError, SchemaError, Target
+from ifonly import IfOnlyError, Infeasible, Target
 from ifonly.policy import write_policy
 from ifonly.studio.desk import desk_of, fields, form, render, visitor_of, words_for
 from ifonly.studio.pool import Job
 from ifonly.studio.rules import merged
 from ifonly.studio.state import read_state
 from ifonly.studio.subject import Subject
+from ifonly.studio.told import Told
 
 __all__ = ["bookmarks", "bookmarks_file", "code", "export", "forget", "keep", "policy", "written_as"]
 
@@ -56,15 +58,18 @@ def export(request: Request) -> Response:
     kind = given.get("as", "")
     if job is None or kind not in _KINDS:
         words = words_for(request)
-        return render(request, "problem.html", 404, title=words("error.title"), text=words("error.gone"))
+        return render(
+            request, "problem.html", 404, title=words("error.title"), text=words("error.gone"), language=words.language
+        )
     name, media, text = written_as(kind, job, desk_of(request).subjects[job.state.subject])
     return _file(text, media, name)
 
 
 def written_as(kind: str, job: Job, subject: Subject) -> tuple[str, str, str]:
     """Return the name, the media type and the text of an answer as a file."""
-    if kind not in _KINDS or (job.explanation is None and kind in ("html", "json", "csv")):
-        raise SchemaError(f"An answer cannot be written as {kind!r}. Known: {', '.join(_KINDS)}.")
+    answered, refused = job.explanation is not None, isinstance(job.error, Infeasible)
+    if kind not in _KINDS or (not answered and (kind in ("html", "csv") or (kind == "json" and not refused))):
+        raise Told("slip.kind", text=kind, known=", ".join(_KINDS))
     media, write = _KINDS[kind]
     return f"ifonly-{job.id[:8]}.{kind}", media, write(job, subject)
 
@@ -79,7 +84,10 @@ def _html(job: Job, subject: Subject) -> str:
 
 
 def _json(job: Job, subject: Subject) -> str:
+    """Return the record: of an answer, or of a question that is proven impossible."""
     del subject
+    if isinstance(job.error, Infeasible):
+        return json.dumps(job.error.record(), ensure_ascii=False, indent=2)
     assert job.explanation is not None
     return job.explanation.to_json()
 
@@ -87,7 +95,7 @@ def _json(job: Job, subject: Subject) -> str:
 def _csv(job: Job, subject: Subject) -> str:
     del subject
     assert job.explanation is not None
-    return job.explanation.frame(ranges=True).to_csv(index=False)
+    return job.explanation.rows(ranges=True).to_csv(index=False)
 
 
 # -- code -------------------------------------------------------------------------------------------------------------
@@ -157,11 +165,11 @@ def _plain(value: Any) -> Any:
 # -- policy -----------------------------------------------------------------------------------------------------------
 def policy(job: Job, subject: Subject) -> str:
     """Return the rules of house and person as one policy, which the command line and Python read."""
-    criteria, left_out = merged(subject, job.asked)
+    criteria, law, left_out = merged(subject, job.asked)
     lines = [f"# Left out, because a policy cannot hold it: {type(c).__name__}." for c in left_out]
     lines += [f"# Asked for: {_written(job.asked.want)}, {job.asked.n} answer(s).".replace("\n", " ")]
     try:
-        text = write_policy(subject.schema, criteria)
+        text = write_policy(subject.schema, criteria, law)
     except IfOnlyError as error:
         text = f"# This question cannot be written as a policy: {error}\n".replace("\n#", " ")
     return "\n".join([*lines, text])

@@ -18,6 +18,7 @@ __all__ = ["LANGUAGES", "Words", "negotiated", "words_of"]
 _FOLDER = Path(__file__).parent / "texts"
 LANGUAGES = tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 _FALLBACK = "en"
+_LEAST_SHOWN = 0.01  # per cent
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,20 @@ class Words:
         """Return a number or level as a reader of this language writes it."""
         text = format_value(value, feature)
         is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        return text.replace(".", ",") if is_number and self.language == "de" else text
+        return text.replace(".", self("decimal")) if is_number else text
 
     def score(self, value: float | None, digits: int = 2) -> str:
         """Return a score with a fixed number of decimals."""
         if value is None:
             return "–"
         text = f"{value:.{digits}f}"
-        return text.replace(".", ",") if self.language == "de" else text
+        return text.replace(".", self("decimal"))
 
     def percent(self, value: float) -> str:
         """Return a share as a percentage."""
         share = 100 * value
+        if 0 < share < _LEAST_SHOWN:
+            return f"< {_LEAST_SHOWN} %".replace(".", self("decimal"))
         return f"{share:.0f} %" if share >= 1 or share == 0 else f"{share:.2g} %".replace(".", self("decimal"))
 
 

@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from ifonly import SchemaError
 from ifonly.studio import table
 from ifonly.studio.desk import Desk, desk_of, fields, form, render, words_for
 from ifonly.studio.language import Words
 from ifonly.studio.state import EFFORTS, SECONDS, WAYS, State, as_text, read_state
 from ifonly.studio.subject import Subject, parse_value, switch_kind
+from ifonly.studio.told import Told
 from ifonly.studio.views import controls, verdict
 from ifonly.studio.wording import house_words
 
@@ -48,7 +48,8 @@ def rows(request: Request) -> HTMLResponse:
         state = ("descending" if search.down else "ascending") if search.sort == key else "none"
         return {"query": query, "state": state}
 
-    return render(
+    here = search.query(subject, desk.first)
+    response = render(
         request,
         "rows.html",
         subject=subject,
@@ -60,11 +61,14 @@ def rows(request: Request) -> HTMLResponse:
         sorting=sorting,
         previous=search.query(subject, desk.first, page=page.number - 1 or None) if page.number else None,
         next=search.query(subject, desk.first, page=page.number + 1) if page.number + 1 < page.pages else None,
-        here=search.query(subject, desk.first),
+        here=here,
         prefix="" if subject.key == desk.first else f"s={subject.key}&",
         switch_to="./",
         row=None,
     )
+    if "hx-request" in request.headers:
+        response.headers["HX-Push-Url"] = f"./?{here}" if here else "./"
+    return response
 
 
 def some_row(request: Request) -> Response:
@@ -100,7 +104,7 @@ def row_values(desk: Desk, words: Words, state: State) -> dict[str, Any]:
         "controls": controls(state, subject, single),
         "between": between,
         "verdict": verdict(subject, forecast, words),
-        "want": state.want if state.want is not None else subject.want_index(forecast.outcome),
+        "want": state.want or (subject.want_index(forecast.outcome),),
         "ways": WAYS,
         "seconds": SECONDS,
         "efforts": tuple(EFFORTS),
@@ -110,6 +114,7 @@ def row_values(desk: Desk, words: Words, state: State) -> dict[str, Any]:
         "row": state.row,
         "original": State(subject.key, state.row).query(desk.first),
         "length": len(subject.schema),
+        "kept_here": [] if state.row is None else desk.shelf.of(subject.key, state.row, desk.first),
     }
 
 
@@ -150,12 +155,12 @@ def pasted(text: str, subject: Subject) -> dict[str, Any]:
     names = subject.schema.names
     text = text.strip()
     if not text:
-        raise SchemaError("Nothing was pasted. Paste one row.")
+        raise Told("slip.nothing_pasted")
     found = _from_json(text) if text[0] in "{[" else _from_lines(text, names)
     unknown = [name for name in found if name not in names]
     known = {name: value for name, value in found.items() if name in names}
     if not known:
-        raise SchemaError(f"None of the columns {', '.join(map(repr, unknown[:5]))} is known here.")
+        raise Told("slip.columns", names=", ".join(unknown[:5]))
     return {name: parse_value(value, subject.schema[name]) for name, value in known.items()}
 
 
@@ -163,10 +168,10 @@ def _from_json(text: str) -> dict[str, str]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        raise SchemaError("The pasted text looks like JSON, but is not.") from None
+        raise Told("slip.json") from None
     one = data[0] if isinstance(data, list) and data else data
     if not isinstance(one, dict):
-        raise SchemaError("The pasted JSON is no row: write {column: value, ...}.")
+        raise Told("slip.json_row")
     return {str(name): "" if value is None else as_text(value) for name, value in one.items()}
 
 
@@ -175,11 +180,11 @@ def _from_lines(text: str, names: tuple[str, ...]) -> dict[str, str]:
     mark = max("\t;,", key=first.count)
     try:
         lines = [line for line in csv.reader(io.StringIO(text), delimiter=mark) if line]
-    except csv.Error as error:
-        raise SchemaError(f"The pasted text is no table: {error}.") from None
+    except csv.Error:
+        raise Told("slip.no_table") from None
     head = [cell.strip() for cell in lines[0]]
     if len(lines) > 1 and set(head) & set(names):
         return dict(zip(head, lines[1], strict=False))
     if len(lines[0]) < len(names):
-        raise SchemaError(f"The pasted row has {len(lines[0])} values, but there are {len(names)} columns.")
+        raise Told("slip.short", n=len(lines[0]), all=len(names))
     return dict(zip(names, lines[0], strict=False))

@@ -21,7 +21,7 @@ from math import isfinite
 from typing import Any, Literal
 from uuid import uuid4
 
-from ifonly import Explainer, Explanation
+from ifonly import Explainer, Explanation, Infeasible
 from ifonly.studio.insight import Insight
 from ifonly.studio.rules import Question
 from ifonly.studio.state import State
@@ -265,6 +265,9 @@ class Pool:
             job.points.append((seconds, best, bound if isfinite(bound) else 0.0))
         elif kind == "built":
             job.size = (rest[2], rest[3])
+        elif kind == "cancelled" and job.points and job.salvage is None:
+            self._salvage(worker, job)
+            self._serve()
         else:
             self._close(job, kind, rest[1:])
             worker.job = None
@@ -280,18 +283,22 @@ class Pool:
             job.status = "cancelled"
         elif kind == "refused":
             job.error = rest[0]
-            job.status = "impossible" if type(rest[0]).__name__ == "Infeasible" else "refused"
+            job.status = "impossible" if isinstance(rest[0], Infeasible) else "refused"
         else:
             job.status, job.error = "refused", rest[0]
 
     def _deaf(self, worker: _Worker, job: Job) -> None:
-        """End a worker that does not heed a cancel; what it had found is found again, in the time that it took."""
+        """End a worker that does not heed a cancel; what it had found is found again."""
         if job.points and job.salvage is None:
-            job.salvage = replace(job.asked, seconds=2.0 * job.points[-1][0] + 1.0)
-            job.status = "queued"
-            self._queue.append(job)
-            worker.job = None
+            self._salvage(worker, job)
         self._replace(worker)
+
+    def _salvage(self, worker: _Worker, job: Job) -> None:
+        """Queue a stopped question once more, for about the time in which its best answer had been found."""
+        job.salvage = replace(job.asked, seconds=2.0 * job.points[-1][0] + 1.0)
+        job.status = "queued"
+        self._queue.append(job)
+        worker.job = None
 
     def _replace(self, worker: _Worker) -> None:
         worker.end()

@@ -8,9 +8,21 @@ from typing import Any
 
 import pandas as pd
 
-from ifonly import Actionability, Proximity, Sparsity, Target
+from ifonly import (
+    Actionability,
+    Causality,
+    Diversity,
+    IfOnlyError,
+    Manifold,
+    Proximity,
+    Robustness,
+    Sparsity,
+    Target,
+)
+from ifonly.policy import write_policy
 from ifonly.studio.state import EFFORTS, State
 from ifonly.studio.subject import Subject
+from ifonly.studio.told import Told
 
 __all__ = ["HouseRule", "Question", "house_rules", "merged", "question"]
 
@@ -28,11 +40,12 @@ class Question:
 
 @dataclass(frozen=True)
 class HouseRule:
-    """A rule of the house: what kind it is, the feature it is about (None: several), and what fills its sentence."""
+    """A rule of the law or the house: its kind, its feature (None: several), what fills its sentence, and who makes it."""
 
     kind: str
     feature: int | None
     values: Mapping[str, Any]
+    by: str = "house"
 
 
 def question(state: State, subject: Subject, now: Any) -> Question:
@@ -46,10 +59,14 @@ def question(state: State, subject: Subject, now: Any) -> Question:
 
 
 def wanted(state: State, subject: Subject, now: Any) -> Any:
-    """Return the wish: a class, a class with a probability, or an interval."""
+    """Return the wish: a class, several of which any will do, a class with a probability, or an interval."""
     if not subject.classes:
         return Target(at_least=state.at_least, at_most=state.at_most)
-    label = subject.classes[subject.want_index(now) if state.want is None else state.want]
+    if len(state.want) > 1:
+        if state.probability is not None:
+            raise Told("slip.several_probability")
+        return [subject.classes[i] for i in state.want]
+    label = subject.classes[state.want[0] if state.want else subject.want_index(now)]
     return label if state.probability is None else Target(label, probability=state.probability)
 
 
@@ -81,16 +98,29 @@ def _proximity(state: State, subject: Subject) -> Proximity | None:
 
 # -- the house --------------------------------------------------------------------------------------------------------
 def house_rules(subject: Subject) -> list[HouseRule]:
-    """Return the rules of the house, one by one, in the order of the policy."""
-    return [rule for c in subject.explainer.criteria for rule in _rules(c, subject)]
+    """Return the rules of the law and the house, one by one, the law first."""
+    made = [(subject.maker(c), c) for c in subject.explainer.criteria]
+    rules = [replace(rule, by=by) for by, c in made for rule in _rules(c, subject)]
+    return sorted(rules, key=lambda rule: rule.by != "law")
 
 
 def _rules(criterion: Any, subject: Subject) -> Iterator[HouseRule]:
-    index = subject.schema.index
+    if isinstance(criterion, Actionability):
+        yield from _demands(criterion, subject)
     if isinstance(criterion, Sparsity) and criterion.at_most is not None:
         yield HouseRule("changes", None, {"k": criterion.at_most})
-    if not isinstance(criterion, Actionability):
-        return
+    if isinstance(criterion, Manifold):
+        yield HouseRule("manifold", None, {})
+    if isinstance(criterion, Robustness):
+        values = {} if criterion.radius is None else {"radius": criterion.radius}
+        yield HouseRule("robust_by" if values else "robust", None, values)
+    if isinstance(criterion, Causality):
+        for name, cause in criterion.causes.items():
+            yield HouseRule("follows", subject.schema.index(name), {"causes": tuple(cause.parents)})
+
+
+def _demands(criterion: Actionability, subject: Subject) -> Iterator[HouseRule]:
+    index = subject.schema.index
     for kind, listed in (
         ("lock", criterion.fixed(subject.schema.names)),
         ("up", criterion.increase),
@@ -114,21 +144,31 @@ def _rules(criterion: Any, subject: Subject) -> Iterator[HouseRule]:
 
 
 # -- one policy out of two --------------------------------------------------------------------------------------------
-def merged(subject: Subject, asked: Question) -> tuple[list[Any], list[Any]]:
-    """Return the criteria of house and person as a policy can hold them, one of a kind, and those it cannot hold."""
-    everything = [*subject.explainer.criteria, *asked.criteria]
-    nearest = [c for c in everything if isinstance(c, Proximity)][-1:]
-    acts = [c for c in everything if isinstance(c, Actionability)]
+def merged(subject: Subject, asked: Question) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the criteria of house and person as a policy can hold them, those of the law, and those it cannot hold."""
+    law = [c for c in subject.explainer.criteria if subject.maker(c) == "law"]
+    everything = [c for c in (*subject.explainer.criteria, *asked.criteria) if c not in law]
+    kept: list[Any] = [c for c in everything if isinstance(c, Proximity)][-1:]
     bounds = [c.at_most for c in everything if isinstance(c, Sparsity) and c.at_most is not None]
     prices = [c.price for c in everything if isinstance(c, Sparsity) and c.price is not None]
-    kept: list[Any] = list(nearest)
     if bounds or prices:
         kept.append(Sparsity(at_most=min(bounds, default=None), price=prices[-1] if prices else None))
+    acts = [c for c in everything if isinstance(c, Actionability)]
     if acts:
         kept.append(_together(acts, subject))
     rest = [c for c in everything if not isinstance(c, Proximity | Actionability | Sparsity)]
-    holds = [c for c in rest if type(c).__name__ == "Manifold"][:1]
-    return [*kept, *holds], [c for c in rest if all(c is not h for h in holds)]
+    for kind in (Manifold, Causality, Robustness, Diversity):
+        kept += [c for c in rest if isinstance(c, kind) and _is_written(subject, c)][:1]
+    return kept, law, [c for c in rest if all(c is not k for k in kept)]
+
+
+def _is_written(subject: Subject, criterion: Any) -> bool:
+    """Whether a policy can hold a criterion: one with a fitted model in it stays in Python."""
+    try:
+        write_policy(subject.schema, [criterion])
+    except IfOnlyError:
+        return False
+    return True
 
 
 def _together(acts: list[Actionability], subject: Subject) -> Actionability:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 from urllib.parse import urlencode
 
-from ifonly import Schema, SchemaError
+from ifonly import Schema
 from ifonly.studio.library import Numeric
 from ifonly.studio.subject import Subject, parse_value
+from ifonly.studio.told import Told
 
 __all__ = ["EFFORTS", "Limits", "State", "as_text", "read_state"]
 
@@ -50,7 +51,7 @@ class State:
     limits
         Feature position -> what this person says of it.
     want
-        The position of the wanted class; None: the first choice.
+        The positions of the wanted classes, any of which will do; none: the first choice.
     probability, at_least, at_most
         The least probability of the class, or the interval of a regression.
     ways, changes, seconds
@@ -63,7 +64,7 @@ class State:
     row: int | None = None
     edits: dict[int, Any] = field(default_factory=dict)
     limits: dict[int, Limits] = field(default_factory=dict)
-    want: int | None = None
+    want: tuple[int, ...] = ()
     probability: float | None = None
     at_least: float | None = None
     at_most: float | None = None
@@ -93,7 +94,8 @@ class State:
         pairs += [(f"v{j}", as_text(value)) for j, value in sorted(self.edits.items())]
         for j, own in sorted(self.limits.items()):
             pairs += [(f"{name}{j}", value) for name, value in _pairs(own)]
-        named = {"want": self.want, "p": self.probability, "ge": self.at_least, "le": self.at_most, "k": self.changes}
+        pairs += [("want", i) for i in self.want]
+        named = {"p": self.probability, "ge": self.at_least, "le": self.at_most, "k": self.changes}
         pairs += [(name, _short(value)) for name, value in named.items() if value is not None]
         pairs += [("n", self.ways)] if self.ways != 1 else []
         pairs += [("t", self.seconds)] if self.seconds != _USUAL_SECONDS else []
@@ -154,7 +156,7 @@ def read_state(given: Sequence[tuple[str, str]], subject: Subject) -> State:
         row,
         edits,
         {j: own for j, own in limits.items() if own != Limits()},
-        want=_whole(one, "want", 0, len(subject.classes) - 1),
+        want=_wants(fields.get("want", ()), len(subject.classes)),
         probability=_number(one, "p", 0.0, 1.0),
         at_least=_number(one, "ge"),
         at_most=_number(one, "le"),
@@ -165,11 +167,16 @@ def read_state(given: Sequence[tuple[str, str]], subject: Subject) -> State:
     )
 
 
+def _wants(given: Sequence[str], classes: int) -> tuple[int, ...]:
+    found = {_whole({"want": text.strip()}, "want", 0, classes - 1) for text in given}
+    return tuple(sorted(i for i in found if i is not None))
+
+
 def _limits(one: dict[str, str], levels: Sequence[str], j: int, schema: Schema) -> Limits:
     feature = schema.features[j]
     move = one.get(f"m{j}", "")
     if move not in get_args(Move):
-        raise SchemaError(f"{move!r} is no way to limit a feature. Choose one of the four.")
+        raise Told("slip.move", text=move)
     effort = _whole(one, f"e{j}", 1, 5)
     if not isinstance(feature, Numeric):
         known = {str(i): i for i in range(len(feature.levels))}
@@ -192,16 +199,17 @@ def _number(one: dict[str, str], name: str, least: float | None = None, most: fl
     try:
         value = float(text.replace(",", "."))
     except ValueError:
-        raise SchemaError(f"{text!r} is no number.") from None
+        raise Told("slip.number", text=text) from None
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - only NaN differs from itself
-        raise SchemaError(f"{text!r} is no finite number.")
+        raise Told("slip.finite", text=text)
     if (least is not None and value < least) or (most is not None and value > most):
-        raise SchemaError(f"{text} is out of range: {least} to {most}.")
+        ends = {"low": "−∞" if least is None else as_text(least), "high": "∞" if most is None else as_text(most)}
+        raise Told("slip.range", text=text, **ends)
     return value
 
 
 def _whole(one: dict[str, str], name: str, least: int, most: int) -> int | None:
     value = _number(one, name, least, most)
     if value is not None and value != int(value):
-        raise SchemaError(f"{one[name]!r} is no whole number.")
+        raise Told("slip.whole", text=one[name])
     return None if value is None else int(value)

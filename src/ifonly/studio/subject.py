@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ifonly import Causality, Explainer, Manifold, Robustness, Schema, SchemaError
+from ifonly import Causality, Explainer, Manifold, Robustness, Schema
 from ifonly.question.criterion import Criterion
 from ifonly.runtime.memo import cached_property
 from ifonly.studio.insight import forecasts
 from ifonly.studio.library import Feature, Integer, Numeric
+from ifonly.studio.told import Told
 
 __all__ = ["Distribution", "Forecast", "Subject", "parse_value"]
 
@@ -65,6 +66,8 @@ class Subject:
         Python lines that make ``model``, ``X``, ``schema`` anew, for the exported code.
     switches
         Criteria that a person can switch on.
+    law
+        Those of the explainer's criteria that the law makes; all others are the house's own.
     """
 
     key: str
@@ -75,6 +78,7 @@ class Subject:
     first: int | None = None
     recipe: tuple[str, ...] = ()
     switches: Mapping[str, Any] = field(default_factory=dict)
+    law: tuple[Any, ...] = ()
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
@@ -91,6 +95,10 @@ class Subject:
     def has_probabilities(self) -> bool:
         """Whether scores are probabilities, so that one can be asked for."""
         return bool(self.classes) and self.explainer.model.read.link.has_probabilities
+
+    def maker(self, criterion: Any) -> str:
+        """Return who makes one of the explainer's criteria: "law" or "house"."""
+        return "law" if criterion in self.law else "house"
 
     def want_index(self, now: Any) -> int:
         """Return the class that a person would ask for first: the wished-for one, or the first other one."""
@@ -190,15 +198,15 @@ def parse_value(text: str, feature: Feature) -> Any:
             if str(level) == text:
                 return level
         known = ", ".join(map(str, feature.levels))
-        raise SchemaError(f"{text!r} is no level of {feature.label or feature.name!r}. Known: {known}.")
+        raise Told("slip.level", text=text, label=feature.label or feature.name, known=known)
     try:
         number = float(text.replace(",", "."))
     except ValueError:
-        raise SchemaError(f"{text!r} is no number, which {feature.label or feature.name!r} needs.") from None
+        raise Told("slip.number_of", text=text, label=feature.label or feature.name) from None
     if not np.isfinite(number):
-        raise SchemaError(f"{feature.label or feature.name!r} must be a finite number, got {text!r}.")
+        raise Told("slip.finite", text=text)
     if isinstance(feature, Integer) and abs(number) > _LARGEST_WHOLE:
-        raise SchemaError(f"{feature.label or feature.name!r} cannot be {text!r}: that is too large to be exact.")
+        raise Told("slip.large", text=text, label=feature.label or feature.name)
     number = feature.snap(number)
     return int(number) if isinstance(feature, Integer) else number
 

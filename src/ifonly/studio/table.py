@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ifonly import SchemaError
 from ifonly.studio.library import Numeric
 from ifonly.studio.subject import Subject
+from ifonly.studio.told import Told
 
 __all__ = ["PAGE", "Page", "Search", "find", "read_search"]
 
@@ -90,15 +90,15 @@ def _number(one: dict[str, str], name: str) -> float | None:
     try:
         value = float(one[name].replace(",", "."))
     except ValueError:
-        raise SchemaError(f"{one[name]!r} is no number.") from None
+        raise Told("slip.number", text=one[name]) from None
     if not np.isfinite(value):
-        raise SchemaError(f"{one[name]!r} is no finite number.")
+        raise Told("slip.finite", text=one[name])
     return value
 
 
 def _index(text: str, end: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) >= end:
-        raise SchemaError(f"{text!r} is not among the choices.")
+        raise Told("slip.choice", text=text)
     return int(text)
 
 

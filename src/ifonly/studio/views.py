@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from math import isfinite
 from typing import Any
 
 from markupsafe import Markup
 
-from ifonly import Actionability, Certificate, Counterfactual, Explanation
+from ifonly import Actionability, Certificate, Counterfactual, Proximity, Sparsity, Target
 from ifonly.studio import figures
 from ifonly.studio.insight import Insight
 from ifonly.studio.language import Words
@@ -40,9 +41,10 @@ class Control:
     high: str
     figure: Markup
     limits: Limits
-    house: tuple[str, ...]
+    house: tuple[tuple[str, str], ...]
     locked: bool
     edited: bool
+    original: str
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class ChangeView:
     after: str
     figure: Markup
     buys: str
+    span: str
     bar: Markup | None
     gain: bool
     reach: str
@@ -77,8 +80,8 @@ class WayView:
     changes: tuple[ChangeView, ...]
     now: str
     then: str
-    score_now: str
-    score_then: str
+    score: str
+    limit: str
     distance: str
     proof: str
     proven: bool
@@ -86,12 +89,13 @@ class WayView:
     bound: str
     cost: str
     solver: str
+    counted: str
     measures: tuple[tuple[str, str], ...]
 
 
-def controls(state: State, subject: Subject, house: dict[int, list[str]]) -> list[Control]:
+def controls(state: State, subject: Subject, house: dict[int, list[tuple[str, str]]]) -> list[Control]:
     """Return every feature of the row as a control."""
-    values = state.values(subject)
+    values, base = state.values(subject), subject.values(state.row)
     found = []
     for j, feature in enumerate(subject.schema.features):
         own, value = state.limit(j), values[j]
@@ -124,6 +128,7 @@ def controls(state: State, subject: Subject, house: dict[int, list[str]]) -> lis
                 tuple(house.get(j, ())),
                 _frozen(subject, feature.name),
                 j in state.edits,
+                as_text(base[j]),
             )
         )
     return found
@@ -149,31 +154,36 @@ def ways(job: Job, subject: Subject, words: Words) -> list[WayView]:
     assert explanation is not None
     insights = job.insights or [Insight() for _ in explanation]
     return [
-        _way(i, way, insight, explanation, subject, words)
+        _way(i, way, insight, job, subject, words)
         for i, (way, insight) in enumerate(zip(explanation, insights, strict=True), 1)
     ]
 
 
-def _way(
-    number: int, way: Counterfactual, insight: Insight, explanation: Explanation, subject: Subject, words: Words
-) -> WayView:
+def _way(number: int, way: Counterfactual, insight: Insight, job: Job, subject: Subject, words: Words) -> WayView:
+    explanation = job.explanation
+    assert explanation is not None
     names = [c.feature for c in way.changes]
+    limit = _threshold(job, subject)
     bars: list[Markup | None] = [None for _ in names]
+    spans = ["" for _ in names]
     if insight.buys and insight.before is not None and insight.after is not None:
-        binary = subject.has_probabilities and len(subject.classes) == 2
         shares = [insight.buys[name] for name in names]
-        bars = list(figures.waterfall(insight.before, shares, insight.after, 0.5 if binary else None))
+        bars = list(figures.waterfall(insight.before, shares, insight.after, limit))
+        levels = [insight.before, *(insight.before + part for part in accumulate(shares))]
+        spans = [f"{words.score(a)} → {words.score(b)}" for a, b in pairwise(levels)]
     changes = tuple(
-        _change(change, way, insight, bar, subject, words) for change, bar in zip(way.changes, bars, strict=True)
+        _change(change, way, insight, bar, span, subject, words)
+        for change, bar, span in zip(way.changes, bars, spans, strict=True)
     )
     certificate = way.certificate
+    shown = limit is not None and any(bar is not None for bar in bars)
     return WayView(
         number,
         changes,
         words.number(explanation.prediction),
         words.number(way.prediction),
-        _score(explanation.score, explanation, words),
-        _score(way.score, explanation, words),
+        _score(insight, subject, words),
+        words("answer.limit", p=words.score(limit), label=insight.label) if shown else "",
         words.score(way.distance),
         _proof(certificate, number, words),
         certificate.proven,
@@ -181,15 +191,47 @@ def _way(
         words.score(certificate.bound, 4) if isfinite(certificate.bound) else "–",
         words.score(certificate.objective, 4),
         certificate.solver,
+        _counted(job, subject, words),
         tuple((name.replace("_", " "), words.number(float(value))) for name, value in way.measures.items()),
     )
 
 
-def _score(score: float | None, explanation: Explanation, words: Words) -> str:
-    return "" if score is None or explanation.score_name == "value" else words.score(score)
+def _score(insight: Insight, subject: Subject, words: Words) -> str:
+    """Return the score of the wanted outcome, before and after; a regression's score is its prediction."""
+    if not subject.classes or insight.before is None or insight.after is None:
+        return ""
+    name = words("answer.probability" if subject.has_probabilities else "answer.score", label=insight.label)
+    return f"{name}: {words.score(insight.before)} → {words.score(insight.after)}"
+
+
+def _threshold(job: Job, subject: Subject) -> float | None:
+    """Return the probability from which on the outcome is as wanted, where there is one."""
+    asked = job.asked.want
+    if isinstance(asked, Target) and asked.probability is not None:
+        return asked.probability
+    return 0.5 if subject.has_probabilities and len(subject.classes) == 2 else None
+
+
+def _counted(job: Job, subject: Subject, words: Words) -> str:
+    """Return how the distance and the price of changes were counted, in words."""
+    criteria = [*subject.explainer.criteria, *job.asked.criteria]
+    near = next((c for c in reversed(criteria) if isinstance(c, Proximity)), None)
+    parts = []
+    if near is not None:
+        scale = near.scale if isinstance(near.scale, str) else "own"
+        parts = [words(f"counted.{near.norm}"), *([] if near.norm == "mahalanobis" else [words(f"counted.{scale}")])]
+        for kind, named in (("tables", near.tables), ("weights", near.weights)):
+            if named:
+                parts.append(words(f"counted.{kind}", features=", ".join(subject.schema.label(n) for n in named)))
+    prices = [c.price for c in criteria if isinstance(c, Sparsity) and c.price is not None]
+    if prices:
+        parts.append(words("counted.price", price=words.number(prices[-1])))
+    return "; ".join(parts)
 
 
 def _proof(certificate: Certificate, number: int, words: Words) -> str:
+    if certificate.observed:
+        return words("proof.observed")
     if certificate.proven:
         return words("proof.proven" if number == 1 else "proof.proven_other")
     if not isfinite(certificate.bound) or certificate.bound <= 0:
@@ -199,15 +241,14 @@ def _proof(certificate: Certificate, number: int, words: Words) -> str:
 
 
 def _change(
-    change: Any, way: Counterfactual, insight: Insight, bar: Markup | None, subject: Subject, words: Words
+    change: Any, way: Counterfactual, insight: Insight, bar: Markup | None, span: str, subject: Subject, words: Words
 ) -> ChangeView:
     feature = subject.schema[change.feature]
     j = subject.schema.index(change.feature)
     before, after = format_change(change.before, change.after, feature)
     distribution = subject.distributions[j]
     if isinstance(feature, Numeric):
-        if words.language == "de":
-            before, after = before.replace(".", ","), after.replace(".", ",")
+        before, after = _spelled(before, words), _spelled(after, words)
         start = float(change.before) if change.before == change.before and change.before is not None else None
         figure = figures.moved(distribution, start, float(change.after))
     else:
@@ -220,6 +261,7 @@ def _change(
         after,
         figure,
         "" if share is None else f"{'+' if share >= 0 else '−'}{words.score(abs(share))}",
+        span,
         bar,
         share is None or share >= 0,
         _reach(change.feature, way, insight, subject, words),
@@ -232,12 +274,19 @@ def _reach(name: str, way: Counterfactual, insight: Insight, subject: Subject, w
         return ""
     if name in way.ranges:
         low, high = format_range(*way.ranges[name], feature)
+        low, high = (_spelled(end, words) for end in (low, high))
         return words("reach.proven", low=low, high=high)
     found = insight.reach.get(name)
     if found is None:
         return ""
     low, high = words.number(_whole(found.low, feature), feature), words.number(_whole(found.high, feature), feature)
+    if low == high:
+        return words("reach.only", low=low)
     return words("reach.every" if found.exact else "reach.sampled", low=low, high=high)
+
+
+def _spelled(number: str, words: Words) -> str:
+    return number.replace(".", words("decimal"))
 
 
 def _whole(value: float, feature: Numeric) -> float:

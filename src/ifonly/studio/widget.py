@@ -27,13 +27,17 @@ from ifonly.studio.pages import row_values
 from ifonly.studio.pool import OPEN, Busy, Job
 from ifonly.studio.rules import question as asked_of
 from ifonly.studio.state import State, as_text, read_state
+from ifonly.studio.told import Told
 from ifonly.studio.views import verdict
 
 __all__ = ["Question", "question"]
 
 _STATIC = Path(__file__).parent / "static"
 _ME = "notebook"
-_HIDDEN = ".lead, .keep { display: none; } .side { position: static; max-height: none; } .body { background: none; }"
+_HIDDEN = (
+    ".lead, .keep, [data-edited], [data-action] { display: none; } "
+    ".side { position: static; max-height: none; } .body { background: none; }"
+)
 
 
 def question(
@@ -122,11 +126,14 @@ class Question(anywidget.AnyWidget):  # type: ignore[misc] # its base is untyped
             elif kind == "export" and self._job is not None:
                 name, media, text = written_as(dict(given).get("as", ""), self._job, self._subject)
                 self.send({"kind": "file", "name": name, "media": media, "text": text})
+        except Told as error:
+            self._complain(error.text(self._words), self._words.language)
         except IfOnlyError as error:
-            self._complain(str(error))
+            self._complain(str(error), "en")
 
-    def _complain(self, text: str) -> None:
-        problem = self._desk.text(self._words, "problem.html", title=self._words("error.title"), text=text)
+    def _complain(self, text: str, language: str) -> None:
+        title = self._words("error.title")
+        problem = self._desk.text(self._words, "problem.html", title=title, text=text, language=language)
         self.send({"kind": "answer", "html": problem})
 
     def _predict(self, given: list[tuple[str, str]]) -> None:
@@ -146,7 +153,7 @@ class Question(anywidget.AnyWidget):  # type: ignore[misc] # its base is untyped
             try:
                 self._job = job = self._desk.pool.ask(_ME, state, asked)
             except Busy:
-                self._complain(self._words("ask.busy"))
+                self._complain(self._words("ask.busy"), self._words.language)
                 return
             seen = -1
             while True:

@@ -8,15 +8,15 @@ for is shown as it is, without a button.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import floor, isfinite
 from typing import Any
 
-from ifonly import Infeasible
+from ifonly import Infeasible, Target
 from ifonly.studio.language import Words
-from ifonly.studio.library import Numeric
-from ifonly.studio.rules import HouseRule, house_rules
+from ifonly.studio.library import Numeric, makers_of
+from ifonly.studio.rules import HouseRule, Question, house_rules
 from ifonly.studio.state import State
 from ifonly.studio.subject import Subject
 from ifonly.tolerances import FEASIBILITY
@@ -44,18 +44,31 @@ class Clash:
     loosenings: tuple[Loosening, ...]
 
 
-def understand(error: Infeasible, state: State, subject: Subject, words: Words) -> list[Clash]:
+def understand(error: Infeasible, state: State, asked: Question, subject: Subject, words: Words) -> list[Clash]:
     """Return the clashing demands in words, each with what would help."""
     found = []
+    makers = _makers(state, asked, subject)
     for text in error.conflict:
-        said, by, feature = _demand(text, state, subject, words)
+        said, by, feature = _demand(text, state, subject, words, makers)
+        if by == "wish" and subject.classes:
+            said = _wished(asked.want, words)
         ways = [
-            _loosening(r.change, feature, text, by, state, subject, words)
+            _loosening(r.change, feature, text, by, state, subject, words, makers)
             for r in error.relaxations
             if r.demand == text
         ]
         found.append(Clash(said, by, tuple(ways)))
     return found
+
+
+def _makers(state: State, asked: Question, subject: Subject) -> Mapping[str, str]:
+    """Return the text of each demand -> who makes it; the law and the house come before the person."""
+    house = {by: [c for c in subject.explainer.criteria if subject.maker(c) == by] for by in ("law", "house")}
+    offered = [subject.switches[name] for name in state.on]
+    person = [c for c in asked.criteria if all(c is not one for one in offered)]
+    return makers_of(
+        subject.explainer, asked.row, asked.want, [*house.items(), ("person", person), ("switch", offered)]
+    )
 
 
 # -- demands ----------------------------------------------------------------------------------------------------------
@@ -72,8 +85,11 @@ def _patterns() -> list[tuple[str, str]]:
     ]
 
 
-def _demand(text: str, state: State, subject: Subject, words: Words) -> tuple[str, str, int | None]:
-    """Return a demand in words, who makes it (person, house, wish or other), and its feature."""
+def _demand(
+    text: str, state: State, subject: Subject, words: Words, makers: Mapping[str, str]
+) -> tuple[str, str, int | None]:
+    """Return a demand in words, who makes it (person, law, house, wish or a switch), and its feature."""
+    by = makers.get(text, "switch" if state.on else "house")
     for kind, pattern in _patterns():
         match = re.fullmatch(pattern, text, flags=re.DOTALL)
         if match is None:
@@ -84,7 +100,6 @@ def _demand(text: str, state: State, subject: Subject, words: Words) -> tuple[st
                 return words("no.want_interval", a=inside[1], b=inside[2]), "wish", None
             return words("no.want", what=match["rest"]), "wish", None
         if kind == "changes":
-            by = "person" if state.changes is not None and int(match[1]) == state.changes else "house"
             return words("no.changes_1" if match[1] == "1" else "no.changes", k=match[1]), by, None
         name = match["name"]
         if name not in subject.schema.names:
@@ -93,28 +108,30 @@ def _demand(text: str, state: State, subject: Subject, words: Words) -> tuple[st
         label = subject.schema.label(name)
         numbers = [g for g in match.groups() if g is not None and g != name]
         values = {"feature": label, "a": numbers[0] if numbers else "", "b": numbers[-1] if numbers else ""}
-        by = "person" if _is_persons(kind, j, state) else "house"
         return words(f"no.{kind}", **values), by, j
-    between = re.fullmatch(r"if .+ then .+|.+ in \(.+, .+\)", text, flags=re.DOTALL) is not None
-    return text, "switch" if state.on and not between else "house", None
+    return text, by, None
 
 
-def _is_persons(kind: str, j: int, state: State) -> bool:
-    own = state.limit(j)
-    if kind in ("lock", "up", "down"):
-        return own.move == kind
-    return {
-        "range": own.low is not None or own.high is not None,
-        "step": own.step is not None,
-        "levels": bool(own.levels),
-    }[kind]
+def _wished(want: Any, words: Words) -> str:
+    labels = want if isinstance(want, list) else [want.label if isinstance(want, Target) else want]
+    what = f" {words('no.or')} ".join(map(str, labels))
+    if isinstance(want, Target) and want.probability is not None:
+        return words("no.want_probability", what=what, p=words.number(want.probability))
+    return words("no.want", what=what)
 
 
 # -- loosenings -------------------------------------------------------------------------------------------------------
 def _loosening(
-    change: str, j: int | None, demand: str, by: str, state: State, subject: Subject, words: Words
+    change: str,
+    j: int | None,
+    demand: str,
+    by: str,
+    state: State,
+    subject: Subject,
+    words: Words,
+    makers: Mapping[str, str],
 ) -> Loosening:
-    parts = [_part(piece, j, demand, by, state, subject) for piece in change.split("; ")]
+    parts = [_part(piece, j, demand, by, state, subject, makers) for piece in change.split("; ")]
     sentences = [words(key, **values) if key else str(values["text"]) for key, values, _ in parts]
     after: State | None = state
     for _, _, act in parts:
@@ -126,10 +143,12 @@ Act = Callable[[State], State]
 Part = tuple[str, dict[str, Any], Act | None]
 
 
-def _part(change: str, j: int | None, demand: str, by: str, state: State, subject: Subject) -> Part:
+def _part(
+    change: str, j: int | None, demand: str, by: str, state: State, subject: Subject, makers: Mapping[str, str]
+) -> Part:
     """Return what a loosening is called, what fills its sentence, and how to take it."""
     if change.startswith("drop: "):
-        return _dropped(change.removeprefix("drop: "), state, subject)
+        return _dropped(change.removeprefix("drop: "), state, subject, makers)
     if demand.startswith("change at most"):
         found = re.search(r"-> (\d+)", change)
         if found is None:
@@ -209,20 +228,19 @@ def _allowed(j: int, level: int) -> Act:
     return act
 
 
-def _dropped(demand: str, state: State, subject: Subject) -> Part:
+def _dropped(demand: str, state: State, subject: Subject, makers: Mapping[str, str]) -> Part:
     """Return how to do without a demand altogether, where it is the person's own."""
+    own = makers.get(demand) == "person"
     for kind, pattern in _patterns():
         match = re.fullmatch(pattern, demand, flags=re.DOTALL)
         if match is None or kind == "want":
             continue
         if kind == "changes":
-            own = state.changes is not None and int(match[1]) == state.changes
             return "loosen.no_changes", {}, (lambda s: replace(s, changes=None)) if own else None
         if match["name"] in subject.schema.names:
             j = subject.schema.index(match["name"])
-            own = _is_persons(kind, j, state)
             return "loosen.drop", {"feature": subject.schema.label(match["name"])}, _without(kind, j) if own else None
-    if state.on:
+    if state.on and demand not in makers:
         return "loosen.switch", {"text": demand}, lambda s: replace(s, on=())
     return "", {"text": demand}, None
 
@@ -246,16 +264,19 @@ def _end(text: str) -> float | None:
 
 
 # -- the house --------------------------------------------------------------------------------------------------------
-def house_words(subject: Subject, words: Words) -> tuple[dict[int, list[str]], list[str]]:
-    """Return the rules of the house in words: those of one feature by its position, and those between features."""
-    single: dict[int, list[str]] = {}
-    between: list[str] = []
+Said = tuple[str, str]  # who makes a rule, and the rule in words
+
+
+def house_words(subject: Subject, words: Words) -> tuple[dict[int, list[Said]], list[Said]]:
+    """Return the rules of law and house in words: those of one feature by its position, and those between features."""
+    single: dict[int, list[Said]] = {}
+    between: list[Said] = []
     for rule in house_rules(subject):
-        text = _house(rule, subject, words)
+        said = rule.by, _house(rule, subject, words)
         if rule.feature is None:
-            between.append(text)
+            between.append(said)
         else:
-            single.setdefault(rule.feature, []).append(text)
+            single.setdefault(rule.feature, []).append(said)
     return single, between
 
 
@@ -270,6 +291,12 @@ def _house(rule: HouseRule, subject: Subject, words: Words) -> str:
         return words("house.implies", given=both["if"], then=both["then"])
     if rule.kind == "range":
         return words("house.range", **_ends(values, words))
+    if rule.kind == "changes" and values["k"] == 1:
+        return words("no.changes_1")
+    if rule.kind == "follows":
+        return words("house.follows", causes=", ".join(label(name) for name in values["causes"]))
+    if rule.kind == "robust_by":
+        return words("house.robust_by", share=words.percent(values["radius"]))
     if "levels" in values:
         values["levels"] = ", ".join(map(str, values["levels"]))
     return words(f"house.{rule.kind}", **values)

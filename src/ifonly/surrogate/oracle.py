@@ -20,7 +20,8 @@ __all__ = ["ROWS", "Oracle", "known_leads", "leads", "sample_said"]
 
 ROWS = 30_000  # rows that are put to the black box for one answer at most
 _FIRST = 16  # rows of the first call, by which its pace is measured
-_PIECE = 0.25  # seconds that one call should take at most
+_PIECE, _SHARE = 0.25, 0.05  # seconds that one call may take at most, and the share of the time left that it may
+_WORTHWHILE, _MOST = 0.05, 2048  # seconds and rows of a call that may find what it looks for among the first rows
 _CLIP = 6.0  # log-odds beyond which a probability tells nothing more about the boundary
 _LEAST = 0.02  # least size of a lead: its sign is the black box's word, whatever its scores say
 
@@ -28,10 +29,21 @@ _LEAST = 0.02  # least size of a lead: its sign is the black box's word, whateve
 class Oracle:
     """The black box, asked in pieces small enough to keep the deadline; what could not be asked is not confirmed."""
 
-    def __init__(self, goal: Goal, deadline: Deadline, scale: float = 1.0, rows: int = ROWS) -> None:
-        self.goal, self.deadline, self.scale, self.left = goal, deadline, scale, rows
-        self._pace = _PIECE / _FIRST  # seconds per row
+    def __init__(self, goal: Goal, deadline: Deadline, training: Training, rows: int = ROWS) -> None:
+        self.goal, self.deadline, self.scale, self.left = goal, deadline, training.score_scale, rows
+        self._by_scores = _scores_tell(goal, training)
+        self._pace, self._largest = _PIECE / _FIRST, 0  # seconds per row, and the size of the largest call so far
         self._said: dict[bytes, bool] = {}
+
+    @property
+    def affordable(self) -> int:
+        """Rows that can still be asked, by the budget and by the pace of the calls so far."""
+        return min(self.left, int(self.deadline.left() / self._pace)) if self._largest else self.left
+
+    @property
+    def piece(self) -> int:
+        """Rows to ask about at once where few of them may be enough."""
+        return int(np.clip(_WORTHWHILE / self._pace, _FIRST, _MOST))
 
     @property
     def spent(self) -> bool:
@@ -51,30 +63,42 @@ class Oracle:
         """Return by how much rows have the wanted outcome, positive iff confirmed; NaN where it was not asked."""
         out = np.full(len(U), np.nan)
         for piece in self._pieces(len(U)):
-            out[piece] = leads(self.goal, self.goal.read.form(U[piece]), self.goal.confirmed(U[piece]), self.scale)
+            scores = self.goal.read.form(U[piece])
+            good = self.goal.holds_scores(scores) if self._by_scores else self.goal.confirmed(U[piece])
+            out[piece] = leads(self.goal, scores, good, self.scale)
         return out
 
     def _pieces(self, count: int) -> Iterator[slice]:
         """Yield slices of rows to ask about, each timed, until all are asked or the oracle is spent."""
         at = 0
         while at < count and not self.spent:
-            seconds = min(_PIECE, 0.5 * self.deadline.left())
+            left = self.deadline.left()
+            seconds = min(max(_PIECE, _SHARE * left), 0.5 * left)
             size = max(1, min(count - at, self.left, int(seconds / self._pace)))
             began = time.perf_counter()
             yield slice(at, at + size)
-            self._pace = max((time.perf_counter() - began) / size, _PIECE / ROWS)
+            if 2 * size >= self._largest:  # a small call tells more of what a call costs than of what a row does
+                self._pace = max((time.perf_counter() - began) / size, _PIECE / ROWS)
+                self._largest = max(size, self._largest)
             self.left, at = self.left - size, at + size
 
 
 def known_leads(goal: Goal, training: Training) -> FloatArray:
     """Return the leads of the sample of training rows, from what the black box said of them when it was opened."""
-    scores, said = training.sample_scores, sample_said(training)
-    if isinstance(goal, ClassGoal | AnyClassGoal):
-        labels = goal.labels if isinstance(goal, AnyClassGoal) else (goal.label,)
-        good = np.array([any(s == label for label in labels) for s in said], dtype=np.bool_)
-    else:
-        good = goal.holds_scores(scores)
-    return leads(goal, scores, np.asarray(good, dtype=np.bool_), training.score_scale)
+    return leads(goal, training.sample_scores, _known(goal, training), training.score_scale)
+
+
+def _known(goal: Goal, training: Training) -> npt.NDArray[np.bool_]:
+    """Say which rows of the sample have the wanted outcome, by the black box's own word where it gives classes."""
+    if not isinstance(goal, ClassGoal | AnyClassGoal):
+        return np.asarray(goal.holds_scores(training.sample_scores), dtype=np.bool_)
+    labels = goal.labels if isinstance(goal, AnyClassGoal) else (goal.label,)
+    return np.array([any(s == label for label in labels) for s in sample_said(training)], dtype=np.bool_)
+
+
+def _scores_tell(goal: Goal, training: Training) -> bool:
+    """Say whether the scores tell the outcome, as they do for all rows of the sample; an SVC's probabilities need not."""
+    return bool((goal.holds_scores(training.sample_scores) == _known(goal, training)).all())
 
 
 def sample_said(training: Training) -> Any:

@@ -1,12 +1,14 @@
-"""Pulling: a confirmed row is drawn back towards the factual, feature by feature, by the black box's own word.
+"""Pulling: confirmed rows are drawn back towards the factual, feature by feature, by the black box's own word.
 
-Every move makes the row cheaper, keeps all demands and is confirmed. Moves of one feature are tried first: all the way
+Every move makes a row cheaper, keeps all demands and is confirmed. Moves of one feature are tried first: all the way
 back, or a part of it (again and again, which is a bisection). When none is left, moves of two: one feature goes back, and
-another one goes elsewhere in exchange.
+another one goes elsewhere in exchange. Several rows are drawn at once, so that the black box is asked seldom, and about many
+rows at a time: a call through a pipeline costs as much as some hundred rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,11 +26,14 @@ __all__ = ["Puller"]
 _SHARES = (0.0, 0.25, 0.5, 0.75, 0.875, 0.9375, 0.984375)  # parts of a move that are kept
 _ROUNDS = 60
 _GAIN = 0.002  # share of the cost below which a cheaper row is not worth another round
-_PIECE = 256  # rows that are put to the black box at once, cheapest first
 _EXCHANGES = 4000  # moves of two features that are looked at
 _VALUES = 6
-_NEAR = 1.5  # times the best cost, up to which a row is worth exchanges
-_DIGITS = 4  # of the way back that a number is known to in the end
+_PARTS, _TIMES = (
+    40,
+    3,
+)  # parts of the way back that are looked at in the end, and how often the last one is divided anew
+
+Priced = tuple[FloatArray, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,58 +52,84 @@ class Puller:
                 good[good] = verified(demand, self.statement.query, rows[good])
         return good
 
-    def cheapest(self, rows: FloatArray, below: float) -> tuple[FloatArray, float] | None:
+    def cheapest(self, rows: FloatArray, below: float) -> Priced | None:
         """Return the cheapest row that costs less, meets all demands and is confirmed."""
-        if not len(rows):
-            return None
-        costs = self.statement.objective(rows)
-        order = np.argsort(costs, kind="stable")
-        rows, costs = rows[order], costs[order]
-        rows, costs = rows[costs < below], costs[costs < below]
-        good = self.meets(rows) if len(rows) else np.zeros(0, dtype=np.bool_)
-        rows, costs = rows[good], costs[good]
-        for at in range(0, len(rows), _PIECE):
-            if self.oracle.spent:
-                return None
-            found = np.flatnonzero(self.oracle.confirmed(rows[at : at + _PIECE]))
+        rows, costs = self._worthwhile(rows, below)
+        at = 0
+        while at < len(rows) and not self.oracle.spent:
+            size = self.oracle.piece
+            found = np.flatnonzero(self.oracle.confirmed(rows[at : at + size]))
             if found.size:
                 return rows[at + found[0]], float(costs[at + found[0]])
+            at += size
         return None
 
-    def pull(self, u: FloatArray, cost: float, best: float = np.inf) -> tuple[FloatArray, float]:
-        """Return the row that a confirmed one is drawn back to, and its cost.
+    def _worthwhile(self, rows: FloatArray, below: float) -> tuple[FloatArray, FloatArray]:
+        """Return the rows that cost less and meet all demands, the cheapest first, and their costs."""
+        if not len(rows):
+            return rows, np.empty(0)
+        costs = self.statement.objective(rows)
+        order = np.argsort(costs, kind="stable")
+        order = order[costs[order] < below]
+        order = order[self.meets(rows[order])] if len(order) else order
+        return rows[order], costs[order]
 
-        Exchanges are tried only where the row is not much dearer than the `best` that is known.
-        """
+    # -- drawing back -----------------------------------------------------------------------------------------------
+    def pull(self, rows: Iterable[FloatArray]) -> list[Priced]:
+        """Return what confirmed rows are drawn back to, one feature after the other, the cheapest first."""
+        drawn: list[Priced] = [(u, float(self.statement.objective(u[None, :])[0])) for u in rows]
+        moving = list(range(len(drawn)))
         for _ in range(_ROUNDS):
-            found = self.cheapest(self._back(u), cost)
-            if found is None or cost - found[1] < _GAIN * cost:
-                u, cost = (u, cost) if found is None else found
-                near = cost < _NEAR * best
-                found = self.cheapest(self._exchanged(u), (1.0 - _GAIN) * cost) if near else None
-            if found is None or self.oracle.spent:
+            if not moving or self.oracle.spent:
                 break
-            u, cost = found
+            still = []
+            for i, found in zip(moving, self._drawn([drawn[i] for i in moving]), strict=True):
+                if found is not None:
+                    still += [i] if drawn[i][1] - found[1] >= _GAIN * drawn[i][1] else []
+                    drawn[i] = found
+            moving = still
+        return sorted(drawn, key=lambda d: d[1])
+
+    def _drawn(self, priced: list[Priced]) -> list[Priced | None]:
+        """Return for each row the cheapest confirmed one that lies one move nearer; all are asked about at once."""
+        nearer = [self._worthwhile(self._back(u), cost) for u, cost in priced]
+        good = self.oracle.confirmed(np.vstack([rows for rows, _ in nearer]))
+        out: list[Priced | None] = []
+        at = 0
+        for rows, costs in nearer:
+            found = np.flatnonzero(good[at : at + len(rows)])
+            out.append((rows[found[0]], float(costs[found[0]])) if found.size else None)
+            at += len(rows)
+        return out
+
+    def exchange(self, u: FloatArray, cost: float) -> Priced:
+        """Return the row that a confirmed one leads to when features are exchanged, and drawn back, in turn."""
+        for _ in range(_ROUNDS):
+            found = self.cheapest(self._exchanged(u), (1.0 - _GAIN) * cost)
+            if found is None:
+                break
+            u, cost = self.pull([found[0]])[0]
         return u, cost
 
-    def refined(self, u: FloatArray, cost: float) -> tuple[FloatArray, float]:
-        """Draw each changed number back as far as it goes, in steps of a tenth of what is left, again and again."""
+    def refined(self, u: FloatArray, cost: float) -> Priced:
+        """Draw each changed number back as far as it goes, in small steps of what is left, again and again."""
         schema, factual = self.statement.query.schema, self.statement.query.factual
         for j in self._changed(u):
             if not isinstance(schema.features[j], Numeric):
                 continue
             at, refused = schema.starts[j], float(factual[schema.starts[j]])
-            for _ in range(_DIGITS):
-                values = self._snapped(j, np.linspace(refused, u[at], 11)[1:-1])
+            for _ in range(_TIMES):
+                values = self._snapped(j, np.linspace(refused, u[at], _PARTS + 1)[1:-1])
                 rows = np.repeat(u[None, :], len(values), axis=0)
                 rows[:, at] = values
                 found = self.cheapest(self.sampler.settled(rows), cost)
-                width = abs(u[at] - refused) / 10.0
+                width = abs(u[at] - refused) / _PARTS
                 if found is not None:
                     u, cost = found
                 refused = u[at] - np.sign(u[at] - refused) * width
         return u, cost
 
+    # -- moves ------------------------------------------------------------------------------------------------------
     def _snapped(self, j: int, values: FloatArray) -> FloatArray:
         feature = self.statement.query.schema.features[j]
         assert isinstance(feature, Numeric)

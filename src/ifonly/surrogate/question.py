@@ -15,6 +15,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
+from ifonly.data.tables import ANY_TABLE, TableKind
 from ifonly.errors import CriterionError, OutOfTime, SolverError
 from ifonly.models.form import Form
 from ifonly.models.forms.complete import complete
@@ -24,6 +25,7 @@ from ifonly.question.goal import IntervalGoal
 from ifonly.question.statement import Statement
 from ifonly.question.training import Training
 from ifonly.question.wrapping import Wraps
+from ifonly.result.origin import Origin
 from ifonly.result.values import Certificate, Counterfactual, Explanation
 from ifonly.search.answering import Answer, Question, Several
 from ifonly.search.engines import find
@@ -37,7 +39,10 @@ __all__ = ["ObservedQuestion", "warm"]
 
 OBSERVED = "not proven: the model was only observed, so a cheaper answer may exist"
 _ROUNDS, _PATIENCE = 12, 3
-_STARTS = 4  # confirmed rows that are pulled towards the factual before anything is learned
+_STARTS = 6  # confirmed rows of a kind that are pulled towards the factual before anything is learned
+_TRADED = 2  # and those of them that features are exchanged of
+_NEAR = 1.5  # times the best cost, up to which a row is worth exchanges
+_SWEEP = 12  # values of a number that are tried alone
 _MIXED = 400
 _AROUND = 60
 _GLOBAL = 1200  # training rows that a surrogate is learned from, the nearest
@@ -81,7 +86,7 @@ class ObservedQuestion(Question):
         if statement.box().empty() is not None:
             raise OutOfTime(_none(statement))
         until = self.deadline.earlier(_RESERVE * min(self.deadline.left(), 5.0))
-        oracle = Oracle(self.goal, until, self.query.training.score_scale)
+        oracle = Oracle(self.goal, until, self.query.training)
         rounds = _Rounds(self, statement, oracle)
         rounds.run()
         if rounds.u is None:
@@ -97,9 +102,11 @@ class ObservedQuestion(Question):
     def _said(self, row: FloatArray) -> Any:
         return plain(self.query.model.predict(row)[0])
 
-    def explanation(self, several: Several, seconds: float) -> Explanation:
+    def explanation(
+        self, several: Several, seconds: float, origin: Origin | None = None, given: TableKind = ANY_TABLE
+    ) -> Explanation:
         """Put the answers together, and say that nothing is proven."""
-        made = super().explanation(several, seconds)
+        made = super().explanation(several, seconds, origin, given)
         return replace(made, notes=(*made.notes, OBSERVED))
 
 
@@ -142,7 +149,6 @@ class _Rounds:
     def run(self) -> None:
         """Label, pull, then learn and search until nothing gets better."""
         self._begin()
-        self._refine()
         self._rounds()
         self._refine()
 
@@ -188,36 +194,44 @@ class _Rounds:
         good = training.sample[known > 0]
         near = self.sampler.into_box(good)
         near = near[np.argsort(self.statement.objective(near), kind="stable")][: 40 * _STARTS] if len(near) else near
-        self._pull_some(near, 1)  # first of all, so that there is an answer however little time is left
-        sweeps = self._label(self.sampler.sweeps(self.sampler.start))
+        first = self._confirmed(near, 1)
+        self._keep(first)  # first of all, so that there is an answer however little time is left
         others = near[: 10 * _STARTS] if len(near) else training.sample
-        mixed = self._label(self.sampler.mixtures(self.sampler.start, others, _MIXED))
-        if not (len(sweeps) + len(mixed) + len(near)):
-            mixed = self._label(self.sampler.around(self.sampler.start, 4 * _MIXED, 0.3))
-        for rows, count in ((sweeps, 1), (near[1:], _STARTS), (mixed, _STARTS)):
-            self._pull_some(rows, count)
+        start = self.sampler.start
+        sweeps = self.sampler.sweeps(start, self._many(_SWEEP, 100))
+        mixed = self._label(np.vstack([sweeps, self.sampler.mixtures(start, others, self._many(_MIXED, 10))]))
+        if not (len(mixed) + len(near)):
+            mixed = self._label(self.sampler.around(start, self._many(4 * _MIXED, 5), 0.3))
+        starts = self._many(_STARTS, 1000)
+        self._pull([*first, *self._confirmed(mixed, starts), *self._confirmed(near[1:], starts)], _TRADED)
 
-    def _pull_some(self, rows: FloatArray, count: int) -> None:
-        """Pull the few cheapest rows of some that the black box may confirm."""
-        if not len(rows):
-            return
+    def _many(self, most: int, share: int) -> int:
+        """Return a number of rows, fewer where the black box is slow: at most one in so many that can still be asked."""
+        return int(np.clip(self.oracle.affordable // share, 1, most))
+
+    def _confirmed(self, rows: FloatArray, count: int) -> list[FloatArray]:
+        """Return the few cheapest rows that meet all demands and that the black box confirms."""
+        if not len(rows) or self.oracle.spent:
+            return []
         rows = rows[np.argsort(self.statement.objective(rows), kind="stable")]
-        rows = rows[self.puller.meets(rows)]
-        for u in rows[: 8 * count]:
-            if count <= 0 or self.oracle.spent:
-                return
-            if bool(self.oracle.confirmed(u[None, :])[0]):
-                count -= 1
-                self._offer(u)
+        rows = rows[self.puller.meets(rows)][: 8 * count]
+        return list(rows[self.oracle.confirmed(rows)][:count]) if len(rows) else []
 
-    def _offer(self, u: FloatArray) -> None:
-        """Pull a confirmed row towards the factual, and keep it if it is the cheapest."""
-        cost = float(self.statement.objective(u[None, :])[0])
-        if cost < self.cost:
-            self.u, self.cost = u, cost
-        u, cost = self.puller.pull(u, cost, self.cost)
-        if cost < self.cost:
-            self.u, self.cost = u, cost
+    def _keep(self, rows: list[FloatArray]) -> None:
+        """Keep the cheapest of some confirmed rows, if it is cheaper than what there is."""
+        for u in rows:
+            cost = float(self.statement.objective(u[None, :])[0])
+            if cost < self.cost:
+                self.u, self.cost = u, cost
+
+    def _pull(self, rows: list[FloatArray], traded: int) -> None:
+        """Pull confirmed rows towards the factual, exchange features of the cheapest few, and keep the cheapest of all."""
+        self._keep(rows)
+        drawn = self.puller.pull(rows)
+        self._keep([u for u, _ in drawn])
+        for u, cost in drawn[:traded]:
+            if cost < _NEAR * self.cost and not self.oracle.spent:
+                self._keep([self.puller.exchange(u, cost)[0]])
 
     # -- learning and searching -----------------------------------------------------------------------------------
     def _learn(self, name: str) -> Learned | None:
@@ -254,12 +268,12 @@ class _Rounds:
         best = self.puller.cheapest(rows, self.cost)
         if best is not None:
             self.name = learned.name
-            self._offer(best[0])
+            self._pull([best[0]], 1)
         target = points[0]
-        self._label(self.sampler.between(self.sampler.start, target, _AROUND // 3))
-        for size in (0.02, 0.1):
-            self._label(self.sampler.around(target, _AROUND, size))
-        self._pull_some(self._label(self.sampler.sweeps(target, 5)), 1)
+        on_the_way = self.sampler.between(self.sampler.start, target, _AROUND // 3)
+        around = [self.sampler.around(target, _AROUND, size) for size in (0.02, 0.1)]
+        good = self._label(np.vstack([on_the_way, *around, self.sampler.sweeps(target, 5)]))
+        self._pull(self._confirmed(good[self.statement.objective(good) < _NEAR * self.cost], 1), 1)
         return best is None, True
 
 

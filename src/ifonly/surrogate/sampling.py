@@ -24,6 +24,7 @@ class Sampler:
         self.schema: Schema = self.query.schema
         self.free = [j for j in range(len(self.schema)) if not self.box.is_fixed(j)]
         self.training = self.query.training.sample
+        self._values: dict[tuple[int, int], FloatArray] = {}
         self.start = self.into_box(self.query.factual[None, :])[0]
 
     # -- rows that could be returned ------------------------------------------------------------------------------
@@ -42,6 +43,11 @@ class Sampler:
     # -- values of one feature ------------------------------------------------------------------------------------
     def values(self, j: int, most: int = _SWEEP) -> FloatArray:
         """Return values of one feature in the box, as its entries in canonical rows; at most that many numbers."""
+        if (j, most) not in self._values:
+            self._values[j, most] = self._some_values(j, most)
+        return self._values[j, most]
+
+    def _some_values(self, j: int, most: int) -> FloatArray:
         feature = self.schema.features[j]
         if not isinstance(feature, Numeric):
             return np.eye(feature.width)[self.box.allowed[self.schema.slice(j)]]

@@ -24,7 +24,7 @@ from ifonly.program.box import Box
 from ifonly.runtime.tuning import DEFAULT
 from ifonly.tolerances import CHAINED_ROUNDING, TINY
 
-__all__ = ["Block", "Bounds", "Budget", "preactivations", "reach"]
+__all__ = ["Block", "Bounds", "Budget", "enclosing_lines", "preactivations", "reach"]
 
 Bounds = tuple[FloatArray, FloatArray]
 
@@ -251,8 +251,8 @@ def _carried(
     points: _Points,
 ) -> FloatArray:
     """Return an upper bound of ``weights @ h + constant``, the better of two choices of lines for each row."""
-    enclosed = [_lines(block.slope, *ends) for block, ends in zip(blocks, bounds, strict=True)]
-    flat = [_lines(block.slope, *ends, flat=True) for block, ends in zip(blocks, bounds, strict=True)]
+    enclosed = [enclosing_lines(block.slope, *ends) for block, ends in zip(blocks, bounds, strict=True)]
+    flat = [enclosing_lines(block.slope, *ends, flat=True) for block, ends in zip(blocks, bounds, strict=True)]
     return np.minimum(
         _backward(weights, constant, blocks, enclosed, points),
         _backward(weights, constant, blocks, flat, points),
@@ -277,7 +277,9 @@ def _backward(
     return points.largest(weights) + constant
 
 
-def _lines(slope: FloatArray, lower: FloatArray, upper: FloatArray, *, flat: bool = False) -> tuple[Bounds, Bounds]:
+def enclosing_lines(
+    slope: FloatArray, lower: FloatArray, upper: FloatArray, *, flat: bool = False
+) -> tuple[Bounds, Bounds]:
     """Return (slope, intercept) of a line below and a line above ``rho`` on ``[lower, upper]``.
 
     For ``slope <= 1`` the function is convex: the chord lies above it, and any line through 0 with a slope between

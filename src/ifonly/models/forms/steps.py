@@ -26,6 +26,7 @@ from ifonly.models.forms.polynomials import Polynomials
 from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.models.forms.trees import Trees
 from ifonly.models.read import Read
+from ifonly.models.reading.on_grids import on_grids
 from ifonly.models.reading.source import Column, Source
 from ifonly.models.reading.sparse_row import SparseRow, transposed
 from ifonly.program.box import Box
@@ -250,6 +251,7 @@ def linear_form(source: Source, coefficients: npt.ArrayLike, intercept: npt.Arra
     """
     if any(c.curve is not None and c.weights is None for c in source.columns):
         return _curved(source, np.atleast_2d(np.asarray(coefficients, dtype=np.float64)), intercept, who)
+    source = on_grids(source)
     lift = Lift.of(source)
     longer = lift.source(source)
     linear = Linear(longer.schema, *longer.linear(coefficients, intercept, who))

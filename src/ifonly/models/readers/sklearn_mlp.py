@@ -11,6 +11,7 @@ from ifonly.models.form import Form
 from ifonly.models.forms.network import Graph
 from ifonly.models.forms.steps import Lift
 from ifonly.models.read import Read
+from ifonly.models.reading.on_grids import on_grids
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import reads
 
@@ -59,6 +60,7 @@ def _network(estimator: Any, source: Source) -> Form:
             f"{source.where}{who} with activation={estimator.activation!r} has no exact mixed-integer form: it is not "
             f"piecewise linear. The nearest thing that has one: {who}(activation='relu')."
         )
+    source = on_grids(source)
     lift = Lift.of(source)
     longer = lift.source(source)
     graph = Graph(longer.schema)

@@ -230,7 +230,8 @@ class Source:
                 raise UnsupportedModel(
                     f"{self.where}{who} needs numeric inputs that are affine in the raw values, but column "
                     f"{column.name!r} (from {names}) is {column.why}. Use a scaler and a OneHotEncoder before it, or a "
-                    "tree model, which takes any monotone transform."
+                    "tree model, which takes any monotone transform; numbers on a grid of at most "
+                    f"{self.tuning.most_steps} values may be bent."
                 )
 
     def linear(self, coefficients: npt.ArrayLike, intercept: npt.ArrayLike, who: str) -> tuple[FloatArray, FloatArray]:

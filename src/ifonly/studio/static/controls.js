@@ -1,9 +1,33 @@
 // Controls that follow each other: a number and its slider, two ends of a range, a probability and its words.
 // Shared by the page and the notebook.
+
+// What this person has edited or limited is marked as hers while she does it.
+function markOwn(feature) {
+  const value = feature.querySelector("[data-value]");
+  const [low, high] = feature.querySelectorAll("[data-end]");
+  const chosen = (name) => feature.querySelector(`[name^="${name}"]`)?.value ?? "";
+  const limited = chosen("m") !== "" || chosen("st") !== "" || !["", "3"].includes(chosen("e"))
+    || (low && (low.value !== low.min || high.value !== high.max))
+    || [...feature.querySelectorAll("[name^=lv]")].some((box) => !box.checked);
+  feature.querySelector("[data-mine]").hidden = !limited;
+  feature.querySelector("[data-edited]").hidden = value.value === value.dataset.original;
+}
+
 function followControls(root) {
+  root.addEventListener("click", (event) => {
+    const all = event.target.closest?.("[data-all]");
+    if (!all) return;
+    const moves = [...root.querySelectorAll("[name^=m]")].filter((field) => field.matches(".feature select"));
+    for (const field of moves) {
+      field.value = all.dataset.all;
+      markOwn(field.closest(".feature"));
+    }
+    moves[0]?.dispatchEvent(new Event("change", { bubbles: true }));
+  });
   root.addEventListener("input", (event) => {
     const field = event.target;
     const feature = field.closest(".feature");
+    if (feature) setTimeout(() => markOwn(feature));  // once the controls have followed each other
     if (field.matches("[data-slider]")) {
       feature.querySelector("[data-value]").value = field.value;
     } else if (field.matches("[data-value]")) {
