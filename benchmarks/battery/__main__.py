@@ -16,8 +16,7 @@ from pathlib import Path
 
 from benchmarks.battery import report
 from benchmarks.battery.ask import BLOCK, KINDS, draw_question, draw_world, is_meant
-from benchmarks.battery.families import FAMILIES
-from benchmarks.battery.more import LATER
+from benchmarks.battery.latest import ALL, LATEST
 from benchmarks.battery.run import Result, ask, judged, run_block
 from benchmarks.battery.workers import all_results
 
@@ -51,18 +50,18 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.battery", description=__doc__)
     parser.add_argument("--questions", type=int, default=1000, help="how many draws (some make no question)")
     parser.add_argument(
-        "--first", type=int, default=LATER, help="the number of the first; below the default: older kinds"
+        "--first", type=int, default=LATEST, help="the number of the first; below the default: older kinds"
     )
     parser.add_argument("--seed", type=int, default=None, help="a fresh one is drawn and printed when not given")
     parser.add_argument("--minutes", type=float, default=None, help="stop after so many minutes")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    names = ", ".join((*KINDS, *FAMILIES))
+    names = ", ".join((*KINDS, *ALL))
     parser.add_argument("--only", default="", help=f"kinds and families, by commas: {names}")
     parser.add_argument("--replay", default="", help="SEED:NUMBER of one question, to be asked again and shown")
     parser.add_argument("--records", type=Path, default=None, help="a file of JSON lines to add to, and to go on from")
     parser.add_argument("--page", type=Path, default=None, help="a file for the report in Markdown")
     options = parser.parse_args(argv)
-    unknown = [o for o in options.only.split(",") if o and o not in KINDS and o not in FAMILIES]
+    unknown = [o for o in options.only.split(",") if o and o not in KINDS and o not in ALL]
     if unknown:
         parser.error(f"unknown kind or family {unknown[0]!r}; known: {names}")
     return options

@@ -13,6 +13,7 @@ from benchmarks.battery.criteria import draw_causality, draw_hull, draw_robustne
 from benchmarks.battery.demands import RULES, Own, at_most, draw_rule
 from benchmarks.battery.families import FAMILIES, Family
 from benchmarks.battery.fitting import fit
+from benchmarks.battery.latest import ALL, LATEST, with_latest
 from benchmarks.battery.more import LATER, with_more
 from benchmarks.battery.truth import Cost, Mask, Oracle, Want
 from benchmarks.battery.worlds import Data, draw_data, grid_of
@@ -88,6 +89,7 @@ class Question:
     diversity: Diversity | None = None
     clusters: tuple[Own, ...] = ()
     limit: float = 20.0
+    gap: float = 1e-6
     partial: bool = False
     ball: bool = False
     with_y: bool = False
@@ -98,9 +100,9 @@ class Question:
 
 
 # -- worlds ------------------------------------------------------------------------------------------------------------
-def draw_family(rng: np.random.Generator) -> Family:
+def draw_family(rng: np.random.Generator, block: int) -> Family:
     """Return the family of a world: the first thing that is drawn of it."""
-    known = list(FAMILIES.values())
+    known = list((FAMILIES if block * BLOCK < LATEST else ALL).values())
     shares = np.array([f.share for f in known])
     return known[int(rng.choice(len(known), p=shares / shares.sum()))]
 
@@ -108,15 +110,15 @@ def draw_family(rng: np.random.Generator) -> Family:
 def is_meant(seed: int, index: int, only: Sequence[str]) -> bool:
     """Whether a question is of a kind, or asked of a family, that is named; known before anything is fitted."""
     kind = str(np.random.default_rng([seed, index, 7]).choice(KINDS, p=_SHARES))
-    family = draw_family(np.random.default_rng([seed, index // BLOCK, 1])).name
-    kinds, families = [o for o in only if o in KINDS], [o for o in only if o in FAMILIES]
+    family = draw_family(np.random.default_rng([seed, index // BLOCK, 1]), index // BLOCK).name
+    kinds, families = [o for o in only if o in KINDS], [o for o in only if o in ALL]
     return (not kinds or kind in kinds) and (not families or family in families)
 
 
 def draw_world(seed: int, block: int, *, rescale: bool = False) -> World:
     """Return the world of a block of questions; with `rescale`, one of its columns is in another unit."""
     rng = np.random.default_rng([seed, block, 1])
-    family = draw_family(rng)
+    family = draw_family(rng, block)
     k = int(rng.choice(family.classes))
     gaps = bool(rng.random() < (0.35 if family.missing else 0.1))
     largest = int(rng.choice([150, 250, 600, 1200]))
@@ -171,7 +173,7 @@ def draw_question(seed: int, index: int, world: World) -> Question:
     data, factual = _factual_and_data(rng, world)
     oracle = world.oracle
     grid = grid_of(data) if data is not world.data else world.grid
-    want, target = _target(rng, world, grid)
+    want, target = _target(rng, world, grid, on_values=world.family.steps or index >= LATEST)
     if bool(oracle.met(factual, want)[0]):
         others = np.flatnonzero(~oracle.met(grid, want) & _exists(data, grid, factual))
         if not len(others):
@@ -184,6 +186,8 @@ def draw_question(seed: int, index: int, world: World) -> Question:
     )  # fmt: skip
     if index >= LATER:
         question = with_more(np.random.default_rng([seed, index, 8]), question)
+    if index >= LATEST:
+        question = with_latest(np.random.default_rng([seed, index, 9]), question)
     question = _with_sparsity(rng, question)
     question = _with_rules(rng, question)
     question = _with_kind(rng, question)
@@ -221,27 +225,27 @@ def _exists(data: Data, grid: pd.DataFrame, factual: pd.DataFrame) -> Mask:
     return out
 
 
-def _target(rng: np.random.Generator, world: World, grid: pd.DataFrame) -> tuple[Want, Any]:
+def _target(rng: np.random.Generator, world: World, grid: pd.DataFrame, *, on_values: bool) -> tuple[Want, Any]:
     oracle = world.oracle
     if not world.n_classes:
         said = np.unique(np.asarray(world.model.predict(grid), dtype=float).reshape(-1))
-        a, b = sorted(_level(rng, said, world.family.steps) for _ in range(2))
+        a, b = sorted(_level(rng, said, on_values) for _ in range(2))
         low, high = [(b, np.inf), (-np.inf, a), (a, b)][int(rng.integers(3))]
         target = Target(at_least=low if np.isfinite(low) else None, at_most=high if np.isfinite(high) else None)
         return Want("interval", low=low, high=high), target
     label = world.model.classes_[int(rng.integers(len(world.model.classes_)))]
     label = label.item() if hasattr(label, "item") else label
     if hasattr(world.model, "predict_proba") and rng.random() < 0.35:
-        p = _level(rng, np.unique(oracle.probability(grid, label)), world.family.steps)
+        p = _level(rng, np.unique(oracle.probability(grid, label)), on_values)
         if 0.001 < p < 0.999:
             return Want("probability", label, p), Target(label, probability=p)
     return Want("class", label), None if world.n_classes == 2 and rng.random() < 0.1 else label
 
 
-def _level(rng: np.random.Generator, values: Any, steps: bool) -> float:
-    """Return a threshold among attained values: on one of them where ties are exact, else between two, or rounded."""
+def _level(rng: np.random.Generator, values: Any, on_values: bool) -> float:
+    """Return a threshold among attained values: on one of them where it may be, else between two, or rounded."""
     at = int(rng.integers(len(values)))
-    if steps and rng.random() < 0.5:
+    if on_values and rng.random() < 0.5:
         return float(values[at])
     other = values[min(at + 1, len(values) - 1)]
     middle = 0.5 * (values[at] + other)
@@ -357,5 +361,6 @@ def _special(q: Question) -> list[str]:
         "far unit": any(not -3 <= c.unit <= 3 for c in numeric),
         "offset": any(c.kind == "whole" and abs(c.low) > 1e6 for c in numeric),
         "outside": not bool(q.exists.all()),
+        "wide gap": q.gap > 1e-6,
     }
     return [name for name, here in said.items() if here] or ["nothing"]

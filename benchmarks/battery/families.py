@@ -15,7 +15,7 @@ from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, Tune
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-__all__ = ["FAMILIES", "Family", "Rng", "either"]
+__all__ = ["FAMILIES", "Family", "Rng", "either", "members", "seed_of", "single_network"]
 
 Rng = np.random.Generator
 Make = Callable[[Rng, int], Any]
@@ -41,6 +41,8 @@ class Family:
         From a fitted estimator, the transformer before it and the number of classes to another framework's model.
     single
         Whether it computes in single precision, so that a score is known to seven digits only.
+    positive
+        Whether the values of its regression must be positive.
     """
 
     name: str
@@ -51,9 +53,11 @@ class Family:
     share: float = 1.0
     adapt: Callable[[Any, Any, int], Any] | None = None
     single: bool = False
+    positive: bool = False
 
 
-def _seed(rng: Rng) -> int:
+def seed_of(rng: Rng) -> int:
+    """Return a seed for an estimator."""
     return int(rng.integers(1 << 30))
 
 
@@ -72,8 +76,8 @@ def _linear_classifier(rng: Rng, k: int) -> Any:
     makers: list[Callable[[], Any]] = [
         lambda: svm.LinearSVC(dual=False),
         linear_model.RidgeClassifier,
-        lambda: linear_model.SGDClassifier(loss=either(rng, "log_loss", "hinge"), random_state=_seed(rng)),
-        lambda: linear_model.Perceptron(random_state=_seed(rng)),
+        lambda: linear_model.SGDClassifier(loss=either(rng, "log_loss", "hinge"), random_state=seed_of(rng)),
+        lambda: linear_model.Perceptron(random_state=seed_of(rng)),
         LinearDiscriminantAnalysis,
         lambda: OneVsRestClassifier(linear_model.LogisticRegression(max_iter=2000)),
     ]
@@ -105,7 +109,7 @@ def _tree(rng: Rng, k: int) -> Any:
         else (tree.DecisionTreeRegressor, tree.ExtraTreeRegressor)
     )
     return either(rng, *kinds)(
-        max_depth=int(rng.integers(2, 7)), min_samples_leaf=int(rng.integers(1, 5)), random_state=_seed(rng)
+        max_depth=int(rng.integers(2, 7)), min_samples_leaf=int(rng.integers(1, 5)), random_state=seed_of(rng)
     )
 
 
@@ -116,12 +120,12 @@ def _forest(rng: Rng, k: int) -> Any:
         else (ensemble.RandomForestRegressor, ensemble.ExtraTreesRegressor)
     )
     trees, depth = int(rng.choice([2, 3, 4, 6, 8])), either(rng, 2, 3, 5, None)
-    return either(rng, *kinds)(trees, max_depth=depth, max_features=either(rng, 1, None), random_state=_seed(rng))
+    return either(rng, *kinds)(trees, max_depth=depth, max_features=either(rng, 1, None), random_state=seed_of(rng))
 
 
 def _boosting(rng: Rng, k: int) -> Any:
     kind = ensemble.GradientBoostingClassifier if k else ensemble.GradientBoostingRegressor
-    return kind(n_estimators=int(rng.integers(2, 9)), max_depth=int(rng.integers(1, 4)), random_state=_seed(rng))
+    return kind(n_estimators=int(rng.integers(2, 9)), max_depth=int(rng.integers(1, 4)), random_state=seed_of(rng))
 
 
 def _hist(rng: Rng, k: int) -> Any:
@@ -131,7 +135,7 @@ def _hist(rng: Rng, k: int) -> Any:
         max_leaf_nodes=5,
         min_samples_leaf=3,
         early_stopping=False,
-        random_state=_seed(rng),
+        random_state=seed_of(rng),
     )
 
 
@@ -139,10 +143,10 @@ def _adaboost(rng: Rng, k: int) -> Any:
     depth, n = int(rng.integers(1, 3)), int(rng.integers(2, 7))
     if k:
         return ensemble.AdaBoostClassifier(
-            tree.DecisionTreeClassifier(max_depth=depth), n_estimators=n, random_state=_seed(rng)
+            tree.DecisionTreeClassifier(max_depth=depth), n_estimators=n, random_state=seed_of(rng)
         )
     return ensemble.AdaBoostRegressor(
-        tree.DecisionTreeRegressor(max_depth=depth), n_estimators=n, random_state=_seed(rng)
+        tree.DecisionTreeRegressor(max_depth=depth), n_estimators=n, random_state=seed_of(rng)
     )
 
 
@@ -150,13 +154,14 @@ def _bagging(rng: Rng, k: int) -> Any:
     n = int(rng.choice([2, 4, 5]))
     if k:
         return ensemble.BaggingClassifier(
-            tree.DecisionTreeClassifier(max_depth=3), n_estimators=n, random_state=_seed(rng)
+            tree.DecisionTreeClassifier(max_depth=3), n_estimators=n, random_state=seed_of(rng)
         )
-    return ensemble.BaggingRegressor(tree.DecisionTreeRegressor(max_depth=3), n_estimators=n, random_state=_seed(rng))
+    return ensemble.BaggingRegressor(tree.DecisionTreeRegressor(max_depth=3), n_estimators=n, random_state=seed_of(rng))
 
 
 # -- networks ----------------------------------------------------------------------------------------------------------
-def _network(rng: Rng, k: int) -> Any:
+def single_network(rng: Rng, k: int) -> Any:
+    """Return a small network."""
     layers = either(rng, (4,), (6,), (4, 3), (5, 4))
     kind = neural_network.MLPClassifier if k else neural_network.MLPRegressor
     return kind(
@@ -164,29 +169,30 @@ def _network(rng: Rng, k: int) -> Any:
         solver="lbfgs",
         alpha=0.05,
         max_iter=int(rng.integers(30, 90)),
-        random_state=_seed(rng),
+        random_state=seed_of(rng),
     )
 
 
 # -- made of others ----------------------------------------------------------------------------------------------------
-def _members(rng: Rng, k: int) -> list[tuple[str, Any]]:
+def members(rng: Rng, k: int) -> list[tuple[str, Any]]:
+    """Return two or three models to put together, with names."""
     pool = [_logistic, _tree, _boosting, _forest] if k else [_linear_regressor, _tree, _boosting, _forest]
     chosen = rng.permutation(len(pool))[: int(rng.integers(2, 4))]
     return [(f"m{i}", pool[int(j)](rng, k)) for i, j in enumerate(chosen)]
 
 
 def _voting(rng: Rng, k: int) -> Any:
-    members = _members(rng, k)
+    parts = members(rng, k)
     if not k:
-        return ensemble.VotingRegressor(members)
-    weights = either(rng, None, [1.0, 2.0, 1.0][: len(members)])
-    return ensemble.VotingClassifier(members, voting=either(rng, "hard", "soft"), weights=weights)
+        return ensemble.VotingRegressor(parts)
+    weights = either(rng, None, [1.0, 2.0, 1.0][: len(parts)])
+    return ensemble.VotingClassifier(parts, voting=either(rng, "hard", "soft"), weights=weights)
 
 
 def _stacking(rng: Rng, k: int) -> Any:
     if not k:
-        return ensemble.StackingRegressor(_members(rng, 0), final_estimator=linear_model.Ridge(), cv=3)
-    return ensemble.StackingClassifier(_members(rng, k), final_estimator=linear_model.LogisticRegression(), cv=3)
+        return ensemble.StackingRegressor(members(rng, 0), final_estimator=linear_model.Ridge(), cv=3)
+    return ensemble.StackingClassifier(members(rng, k), final_estimator=linear_model.LogisticRegression(), cv=3)
 
 
 def _calibrated(rng: Rng, k: int) -> Any:
@@ -220,7 +226,7 @@ def _xgboost(rng: Rng, k: int) -> Any:
         "n_estimators": int(rng.integers(2, 6)),
         "max_depth": int(rng.integers(1, 4)),
         "n_jobs": 1,
-        "random_state": _seed(rng),
+        "random_state": seed_of(rng),
     }
     if rng.random() < 0.2:
         return (xgboost.XGBRFClassifier if k else xgboost.XGBRFRegressor)(**options)
@@ -231,7 +237,7 @@ def _lightgbm(rng: Rng, k: int) -> Any:
     import lightgbm
 
     options = {"n_estimators": int(rng.integers(2, 6)), "num_leaves": 5, "min_child_samples": 3, "min_data_in_bin": 1}
-    options |= {"n_jobs": 1, "verbose": -1, "random_state": _seed(rng)}
+    options |= {"n_jobs": 1, "verbose": -1, "random_state": seed_of(rng)}
     return (lightgbm.LGBMClassifier if k else lightgbm.LGBMRegressor)(**options)
 
 
@@ -239,7 +245,7 @@ def _catboost(rng: Rng, k: int) -> Any:
     import catboost
 
     options = {"iterations": int(rng.integers(2, 6)), "depth": int(rng.integers(1, 4)), "verbose": 0}
-    options |= {"allow_writing_files": False, "thread_count": 1, "random_seed": _seed(rng)}
+    options |= {"allow_writing_files": False, "thread_count": 1, "random_seed": seed_of(rng)}
     return (catboost.CatBoostClassifier if k else catboost.CatBoostRegressor)(**options)
 
 
@@ -292,7 +298,7 @@ FAMILIES: dict[str, Family] = {
         Family("hist boosting", _hist, (0, 2, 3), steps=True, missing=True, share=2.0),
         Family("AdaBoost", _adaboost, (0, 2, 3), steps=True, share=1.5),
         Family("bagging", _bagging, (0, 2, 3), steps=True, missing=True),
-        Family("network", _network, (0, 2, 3), share=3.0),
+        Family("network", single_network, (0, 2, 3), share=3.0),
         Family("voting", _voting, (0, 2, 3), share=1.5),
         Family("stacking", _stacking, (0, 2, 3), share=0.7),
         Family("calibrated", _calibrated, (2, 3), share=1.0),
@@ -302,7 +308,7 @@ FAMILIES: dict[str, Family] = {
         Family("xgboost", _xgboost, (0, 2, 3), steps=True, missing=True, share=1.0),
         Family("lightgbm", _lightgbm, (0, 2, 3), steps=True, missing=True, share=1.0),
         Family("catboost", _catboost, (0, 2, 3), steps=True, share=0.5),
-        Family("torch", _network, (0, 2, 3), share=0.6, adapt=_as_torch, single=True),
+        Family("torch", single_network, (0, 2, 3), share=0.6, adapt=_as_torch, single=True),
         Family("onnx", _for_onnx, (0, 2, 3), share=0.4, adapt=_as_onnx, single=True),
     )
 }

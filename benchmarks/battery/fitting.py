@@ -61,6 +61,8 @@ def fit(family: Family, rng: Rng, data: Data, k: int) -> tuple[Any, Any, list[st
     latent = data.latent
     if not k:
         y: Any = np.round(latent, 3) if rng.random() < 0.5 else latent * 10.0 ** float(rng.choice([0, 3, -3]))
+        if family.positive:
+            y = np.exp(0.5 * latent)
     else:
         names = either(rng, ["no", "yes"], ["a", "b"], [0, 1]) if k == 2 else either(rng, ["a", "b", "c"], [0, 1, 2])
         if family.name == "xgboost":

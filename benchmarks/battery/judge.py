@@ -54,6 +54,14 @@ class Judge:
         return self.q.world.oracle.masks(self.q.grid, self.q.want)
 
     @cached_property
+    def confirmed(self) -> Mask:
+        """Rows with the outcome, each asked alone: none of them is impossible, however near it is to its threshold."""
+        maybe = self.wanted[0].copy()
+        for r in np.flatnonzero(maybe & ~self.wanted[1]):
+            maybe[r] = bool(self.q.world.oracle.met(self.q.grid.iloc[[int(r)]], self.q.want)[0])
+        return maybe
+
+    @cached_property
     def _masks(self) -> dict[int, tuple[Mask, Mask]]:
         return {id(d): d.masks(self.q.grid) for d in self.q.demands}
 
@@ -119,6 +127,8 @@ class Judge:
         out += self._changes(counterfactual) + self._ranges(counterfactual)
         if said.bound > said.objective + 1e-9 * abs(said.objective) + self.tiny:
             out.append(Fault("bound", f"bound {said.bound!r} above the objective {said.objective!r}"))
+        if said.status == "within_gap" and said.bound < (1.0 - q.gap * (1.0 + 1e-9)) * said.objective - self.tiny:
+            out.append(Fault("gap", f"{said.objective!r} with the bound {said.bound!r} is not within {q.gap}"))
         return out if q.ball else out + self._proof(said, extra, slow)
 
     def _closer(self, claim: float, margin: float, extra: Sequence[Own]) -> list[Fault]:
@@ -262,6 +272,8 @@ class Judge:
             return []
         everything = [*q.demands, *q.slow]
         found = self.possible(everything, sure=True)
+        if found is None and not error.margin:
+            found = self.possible(everything, sure=True, wanted=self.confirmed)
         if found is not None:
             text = f"called impossible, but {_show(q.grid.iloc[[found]])} costs {self.cost[found]:.9g}"
             return [Fault("not impossible", text)]

@@ -333,7 +333,7 @@ def test_command_goes_on_where_it_was_and_writes_its_page(tmp_path: Path, capsys
     command.main(["--seed", "11", "--questions", "4", "--records", str(records)])
     command.main(["--seed", "11", "--questions", "8", "--records", str(records), "--page", str(page)])
     lines = [json.loads(line) for line in records.read_text(encoding="utf-8").splitlines()]
-    assert sorted(line["index"] for line in lines) == list(range(command.LATER, command.LATER + 8))
+    assert sorted(line["index"] for line in lines) == list(range(command.LATEST, command.LATEST + 8))
     text = page.read_text(encoding="utf-8")
     assert "## The battery" in text
     assert "--seed 11" in text
@@ -377,6 +377,9 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "20261116:1211766",
         "20261116:1213548",
         "20261116:1215192",
+        "7005:2400240",
+        "7005:2400245",
+        "7006:2401291",
     ],
 )
 @pytest.mark.filterwarnings("ignore")

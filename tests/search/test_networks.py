@@ -18,7 +18,6 @@ from ifonly import Actionability, Explainer, Infeasible, Proximity, Schema, Spar
 from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
 from ifonly.question.found import Ended
-from ifonly.question.margins import first_margin
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT, NetworkSearch, Tuning
 from ifonly.search.engines import ENGINES, WITH_SOLVER, find
@@ -103,7 +102,7 @@ def test_the_solver_agrees(house: str) -> None:
     explainer = Explainer(model, X)
     for i in np.flatnonzero(model.predict(X) == "bad")[:3]:
         question = explainer._ask(X.iloc[[i]], "good", HOUSES[house])
-        statement = first_margin(question.statement, question.goal)
+        statement = question.goal.with_first_margin(question.statement)
         assert Networks().accepts(statement, statement.box())
         ours = find(statement, explainer.backend, Limits(), engines=(Networks(),))
         theirs = find(statement, explainer.backend, Limits(), engines=WITH_SOLVER)
@@ -134,7 +133,7 @@ def test_nothing_to_be_found_is_proven() -> None:
     bad = X[model.predict(X) == "bad"].iloc[[0]]
     frozen = Actionability(frozen=["income", "debts", "job", "education", "home"])
     question = explainer._ask(bad, "good", [frozen])
-    statement = first_margin(question.statement, question.goal)
+    statement = question.goal.with_first_margin(question.statement)
     found = find(statement, explainer.backend, Limits(), engines=(Networks(),))
     rows = pd.concat([bad.assign(age=a, phone=p) for a in range(18, 71) for p in ("no", "yes")])
     assert not (model.predict(rows) == "good").any()
@@ -155,7 +154,7 @@ def hard_one(**tuned: int) -> tuple[Explainer, pd.DataFrame]:
 
 def stated(explainer: Explainer, row: pd.DataFrame) -> Any:
     question = explainer._ask(row, "good", ())
-    return first_margin(question.statement, question.goal)
+    return question.goal.with_first_margin(question.statement)
 
 
 @pytest.mark.filterwarnings("ignore:lbfgs failed")
@@ -177,7 +176,7 @@ def test_a_deadline_leaves_a_bound() -> None:
     model = pipeline(X, labels(X), MLPClassifier((9, 7), solver="lbfgs", alpha=0.1, max_iter=2000, random_state=1))
     explainer = Explainer(model, X)
     question = explainer._ask(X[model.predict(X) == "bad"].iloc[[0]], "good", ())
-    statement = first_margin(question.statement, question.goal)
+    statement = question.goal.with_first_margin(question.statement)
     found = find(statement, explainer.backend, Limits(), deadline=Deadline.after(0.0), engines=(Networks(),))
     assert found.ended in {Ended.GAVE_UP, Ended.LIMIT}
     assert found.bound <= 0.0 or np.isneginf(found.bound)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from ifonly.data.features import plain
 from ifonly.data.tables import ANY_TABLE, TableKind
 from ifonly.errors import CriterionError, NotVerified, OutOfTime
 from ifonly.events import OnEvent
-from ifonly.models.abilities import distance_from_ties
 from ifonly.question.abilities import verified
 from ifonly.question.criterion import Remarks
 from ifonly.question.found import Ended, Found
@@ -28,10 +28,11 @@ from ifonly.result.values import Certificate, Change, Counterfactual, Explanatio
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.later import Later
 from ifonly.search.blame import explain_infeasibility
+from ifonly.search.course import Course
 from ifonly.search.engines import find
 from ifonly.search.nudge import nudged
 from ifonly.solvers.backend import Backend, Limits
-from ifonly.tolerances import OPTIMALITY, SCORE_OPERATIONS, SOLVER_ROUNDINGS
+from ifonly.tolerances import OPTIMALITY, SCORE_OPERATIONS, SOLVER_ROUNDINGS, relative_gap
 
 __all__ = ["Answer", "NoMore", "Question", "Several"]
 
@@ -126,58 +127,74 @@ class Question:
         search: Search = self._find
         for demand in statement.demands:
             search = demand.wrapped(search, self.backend) if isinstance(demand, Wraps) else search
-        noise, tuning = self.goal.rounding(statement.form, statement.box()), self.query.tuning.answering
+        noise = self.goal.rounding(statement.form, statement.box())
         statement = self.goal.with_first_margin(statement, noise)
-        certified, bound, trail = statement, -np.inf, b""
-        u: FloatArray | None = None
-        at_the_edge = statement.margin == statement.tie == 0.0 < noise  # then a margin of noise has not been tried
-        margins = iter([noise * tuning.widening**k for k in range(not at_the_edge, tuning.widenings + 1)])
-        repairs = tuning.repairs
+        course = Course.of(search, statement, noise, self.query.tuning.answering)
         while True:
-            limits = self._limits()
-            found, statement = search(statement, limits, self.deadline)
-            # A wider margin, or a form that keeps away from ties, leaves points out: no bound comes from there.
-            away = distance_from_ties(statement.form)
-            whole = statement.margin == certified.margin and away == 0.0
-            if found.infeasible:
-                if not first and whole:
-                    raise NoMore
-                if not whole and u is not None and (not first or statement.margin > noise * SOLVER_ROUNDINGS):
-                    break
-                beyond = 0.0 if whole else max(statement.margin, away)
-                raise explain_infeasibility(statement, self.backend, limits, self.deadline, margin=beyond)
-            if whole:
-                trail = found.trail if found.bound >= bound else trail
-                bound = max(bound, found.bound)
-            best = self._first_verified(
-                found, statement, firm=noise / SCORE_OPERATIONS if at_the_edge and whole else 0.0
-            )
-            u = found.u if found.u is not None else u
-            if best is not None:
-                found = replace(found, bound=min(found.bound, bound), trail=trail)
-                answer = self._counterfactual(best[0], replace(statement, margin=certified.margin), found)
-                return Answer(answer, best[0], found, statement)
-            if found.interrupted:
-                raise KeyboardInterrupt
-            if found.u is None or self.deadline.passed:
-                late = self.deadline.passed or found.ended is not Ended.TOO_LARGE
-                why = "" if late else " (the program is too large for memory, or for the time left)"
-                raise OutOfTime(
-                    f"No verified answer within the time limit{why}; no answer costs less than {bound:.6g}. Raise "
-                    "time_limit, or loosen a demand.",
-                    bound,
-                )
-            finer = statement.refined(found.u)
-            stricter = finer if finer is not statement else self._ruled_out(statement, found.u)
-            if stricter is not None and repairs:
-                statement, repairs = stricter, repairs - 1
-                continue
-            margin = next(margins, None)
-            if margin is None:
+            found, course.statement = search(course.statement, self._limits(), self.deadline)
+            if found.u is None and course.spare is not None:
                 break
-            statement = replace(finer, margin=margin)
-        assert u is not None
-        raise self._unverified(u, statement, noise)
+            if found.infeasible:
+                if not self.deadline.passed and course.descend():
+                    continue
+                break
+            course.note(found)
+            best = self._first_verified(found, course.statement, firm=course.firm)
+            if best is not None and self._is_worth_climbing(course, found, best[1]):
+                course.climb(best)
+                continue
+            if best is not None:
+                best = min(best, course.spare or best, key=itemgetter(1))
+                found = replace(found, bound=min(found.bound, course.bound), trail=course.trail)
+                return self._answer(best[0], found, course)
+            if course.firm and course.spare is None:
+                course.spare = self._first_verified(found, course.statement)
+            if found.interrupted or found.u is None or self.deadline.passed:
+                break
+            finer = course.statement.refined(found.u)
+            stricter = finer if finer is not course.statement else self._ruled_out(finer, found.u)
+            if not course.go_on(stricter, finer):
+                break
+        return self._end_of(course, found, first=first)
+
+    def _say_impossible(self, course: Course, found: Found, *, first: bool) -> None:
+        """Say that there is no answer; return where there is one that the model refuses, however wide the margin."""
+        if not first and (course.whole or course.descended):
+            raise NoMore
+        if not course.gives_up(first=first):
+            beyond, margin = course.beyond(closed=found.infeasible), max(course.statement.margin, course.origin.margin)
+            asked = replace(course.statement, margin=margin, tie=course.origin.tie)
+            raise explain_infeasibility(asked, self.backend, self._limits(), self.deadline, margin=beyond)
+
+    def _is_worth_climbing(self, course: Course, found: Found, cost: float) -> bool:
+        """Whether an answer beyond the edge is dearer than proven, and there is time to prove it for a named margin."""
+        if not course.firm or course.certified.margin or not found.optimal or self.deadline.passed:
+            return False
+        return relative_gap(cost, course.bound) > max(self.gap, OPTIMALITY)
+
+    def _answer(self, u: FloatArray, found: Found, course: Course) -> Answer:
+        """Return a verified point as an answer, proven as far as the bound of what was found goes."""
+        asked = replace(course.statement, margin=course.certified.margin)
+        return Answer(self._counterfactual(u, asked, found), u, found, course.statement)
+
+    def _end_of(self, course: Course, found: Found, *, first: bool) -> Answer:
+        """Return the spare answer of a search that ends without a better one; without one, say what is known."""
+        if course.spare is not None:
+            return self._answer(course.spare[0], replace(found, bound=course.bound, trail=course.trail), course)
+        if found.interrupted:
+            raise KeyboardInterrupt
+        if found.infeasible or course.descended:
+            self._say_impossible(course, found, first=first)
+        elif found.u is None or self.deadline.passed:
+            late = self.deadline.passed or found.ended is not Ended.TOO_LARGE
+            why = "" if late else " (the program is too large for memory, or for the time left)"
+            raise OutOfTime(
+                f"No verified answer within the time limit{why}; no answer costs less than {course.bound:.6g}. Raise "
+                "time_limit, or loosen a demand.",
+                course.bound,
+            )
+        assert course.u is not None
+        raise self._unverified(course.u, course.statement, course.noise)
 
     def _unverified(self, u: FloatArray, statement: Statement, noise: float) -> Exception:
         """Return the error of a point that the model refuses, whatever was tried."""
@@ -268,7 +285,9 @@ class Question:
     def another(self, u: FloatArray, answer: Answer) -> Answer | None:
         """Return a point of the same search as an answer, or None if it is refused."""
         found, statement = replace(answer.found, u=u, pool=(), trail=b""), answer.statement
-        best = self._first_verified(found, statement)
+        edge = statement.margin == statement.tie == 0.0
+        noise = self.goal.rounding(statement.form, statement.box()) if edge else 0.0
+        best = self._first_verified(found, statement, firm=noise / SCORE_OPERATIONS)
         if best is None or not self._withstands(best[0], statement):
             return None
         return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)

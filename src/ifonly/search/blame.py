@@ -30,26 +30,33 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.search.affordable import affordable
 from ifonly.search.programs import solve_problem
 from ifonly.solvers.backend import Backend, Limits
-from ifonly.tolerances import SOLVER_ROUNDINGS
+from ifonly.tolerances import SCORE_OPERATIONS, SOLVER_ROUNDINGS
 
 __all__ = ["explain_infeasibility"]
 
 
 @dataclass(frozen=True)
 class ConflictFinder:
-    """Finder of conflicts: decides whether demands are feasible together, by solving without an objective."""
+    """Finder of conflicts: decides whether demands are feasible together, by solving without an objective.
+
+    With `at_the_edge`, what lies on its very threshold is asked for as well; the model has the last word on it.
+    """
 
     statement: Statement
     backend: Backend
     limits: Limits
     deadline: Deadline
     refused: list[Outside] = field(default_factory=list)
+    at_the_edge: bool = False
 
     def possible(self, demands: Sequence[Demand]) -> bool | None:
         """Whether the demands can be met together; None when that could not be decided in time."""
         if self.deadline.passed:
             return None
-        found = self._confirmed(self._asked(demands), self._search)
+        asked = self._asked(demands)
+        # What lies on its very threshold counts if the model confirms it.
+        asked = replace(asked, margin=min(asked.margin, 0.0)) if self.at_the_edge else asked
+        found = self._confirmed(asked, self._search)
         return False if found.infeasible else None if found.u is None else True
 
     def _asked(self, demands: Sequence[Demand]) -> Statement:
@@ -62,11 +69,13 @@ class ConflictFinder:
         query, around = self.statement.query, search
         for demand in statement.demands:
             around = demand.wrapped(around, self.backend) if isinstance(demand, Wraps) else around
+        widest = max(statement.margin, self.statement.margin)
         while True:
             found = around(statement, self.limits, self._share()).found
             goal = next((d for d in statement.demands if isinstance(d, Goal)), None)
             if found.u is None:
-                return found
+                # A wider margin leaves points out: that there is none beyond it is no proof.
+                return Found(Ended.LIMIT) if statement.margin > widest else found
             u = query.schema.stored(found.u)
             form = None
             if goal is None or bool(goal.confirmed(u[None, :])[0]):
@@ -80,8 +89,9 @@ class ConflictFinder:
                 noise = goal.rounding(statement.form, statement.box())
                 if statement.margin < noise * SOLVER_ROUNDINGS:
                     # Continuous scores at the very edge, which a solver may overstep: ask for a little more.
-                    widening = self.statement.query.tuning.answering.widening
-                    statement = replace(statement, margin=max(statement.margin, noise) * widening)
+                    widening, least = self.statement.query.tuning.answering.widening, noise / SCORE_OPERATIONS
+                    margin = least if statement.margin < least else max(noise, statement.margin * widening)
+                    statement = replace(statement, margin=margin)
                     continue
                 # whoever goes a little further is confirmed
                 near = float(goal.lead(statement.form(u[None, :]))[0]) > -noise * SOLVER_ROUNDINGS
@@ -203,7 +213,7 @@ def explain_infeasibility(
     """
     demands = [d for d in statement.demands if not isinstance(d, Outside)]
     refused = [d for d in statement.demands if isinstance(d, Outside)]
-    finder = ConflictFinder(statement, backend, limits, deadline, refused)
+    finder = ConflictFinder(statement, backend, limits, deadline, refused, at_the_edge=not margin)
     conflict, minimal = finder.conflict(demands)
     relaxations: list[Relaxation] = []
     for demand in conflict:

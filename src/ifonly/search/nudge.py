@@ -18,7 +18,7 @@ from ifonly.question.statement import Statement
 
 __all__ = ["nudged"]
 
-_SHARES = 2.0 ** np.arange(-40.0, -9.0)
+_SHARES = 2.0 ** np.arange(-40.0, -9.75, 0.25)
 
 
 def nudged(statement: Statement, goal: Goal, u: FloatArray) -> Iterator[FloatArray]:

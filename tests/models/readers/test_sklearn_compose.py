@@ -23,6 +23,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SG
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -146,6 +147,9 @@ TWO = {
     "grid search": lambda: GridSearchCV(logistic(), {"logisticregression__C": [0.1, 1.0]}, cv=3),
     "one vs rest of two": lambda: OneVsRestClassifier(logistic()),
     "one vs rest of two forests": lambda: OneVsRestClassifier(forest()),
+    "one vs rest of two by a network": lambda: prepared(
+        OneVsRestClassifier(MLPClassifier((4,), solver="lbfgs", alpha=1.0, max_iter=2000, random_state=0))
+    ),
     "bagged logistic": lambda: prepared(
         BaggingClassifier(LogisticRegression(), n_estimators=4, max_features=0.7, random_state=0)
     ),

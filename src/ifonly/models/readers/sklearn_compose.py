@@ -193,7 +193,9 @@ def read_one_vs_rest(estimator: Any, source: Source) -> Read:
     scored = all(hasattr(member, "decision_function") for member in estimator.estimators_)
     if len(members) == 1:
         read = one_score(members[0], f"{source.where}OneVsRestClassifier")
-        return replace(read, classes=classes, threshold=0.0 if scored else 0.5, strict=True)
+        # A network has probabilities only, but its score is their logit.
+        at_zero = scored or isinstance(members[0].link, Sigmoid)
+        return replace(read, classes=classes, threshold=0.0 if at_zero else 0.5, strict=True)
     method = "decision_function" if scored else "predict_proba"
     columns = [
         response(member, read, method, source) for member, read in zip(estimator.estimators_, members, strict=True)

@@ -1,0 +1,136 @@
+"""Course of one search for a verified answer: what is proven so far, and what is left to try where the model refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.models.abilities import distance_from_ties
+from ifonly.question.found import Found
+from ifonly.question.statement import Statement
+from ifonly.question.wrapping import Search
+from ifonly.runtime.tuning import Answering
+from ifonly.tolerances import SCORE_OPERATIONS, SOLVER_ROUNDINGS
+
+__all__ = ["Course"]
+
+
+@dataclass(eq=False)
+class Course:
+    """State of the search for one verified answer.
+
+    Attributes
+    ----------
+    search
+        The search, wrapped by the demands that go around it.
+    statement
+        The question as it is asked next.
+    certified
+        The question that the bound holds for.
+    origin
+        The question with its first margin.
+    noise
+        How far the gaps of the goal may be off by rounding.
+    at_the_edge
+        Whether it begins without a margin, so that one of the noise has not been tried.
+    margins
+        The wider margins that are left to try.
+    repairs, ties
+        How many points or relaxations may still be ruled out or made finer, and how many within rounding of their threshold.
+    bound, trail
+        The best lower bound, and the parts of the search that showed it.
+    u
+        The last point found.
+    spare
+        An answer that is confirmed, with its cost, while a firmer or a proven one is looked for.
+    """
+
+    search: Search
+    statement: Statement
+    certified: Statement
+    origin: Statement
+    noise: float
+    at_the_edge: bool
+    margins: Iterator[float]
+    repairs: int
+    ties: int
+    bound: float = -np.inf
+    trail: bytes = b""
+    u: FloatArray | None = None
+    spare: tuple[FloatArray, float] | None = None
+
+    @classmethod
+    def of(cls, search: Search, statement: Statement, noise: float, tuning: Answering) -> Course:
+        """Return the beginning of a course, from a statement with its first margin."""
+        edge = statement.margin == statement.tie == 0.0 < noise
+        margins = iter([noise * tuning.widening**k for k in range(not edge, tuning.widenings + 1)])
+        return cls(search, statement, statement, statement, noise, edge, margins, tuning.repairs, tuning.ties)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every point in question is asked for: wider margins, and forms that keep away from ties, leave some out."""
+        return self.statement.margin == self.certified.margin and distance_from_ties(self.statement.form) == 0.0
+
+    @property
+    def firm(self) -> float:
+        """By how much an answer clears its threshold: in single precision, by the rounding of one row among others."""
+        return self.noise / SCORE_OPERATIONS if self.at_the_edge and self.whole else 0.0
+
+    @property
+    def descended(self) -> bool:
+        """Whether nothing clears the first margin, and what lies within rounding of its threshold is asked for."""
+        return self.certified.margin < self.origin.margin
+
+    def beyond(self, *, closed: bool) -> float:
+        """Return the margin, or the distance from ties, by which an answer is proven to be missing; 0: there is none at all.
+
+        With `closed`, the last search went to its end.
+        """
+        if closed and self.whole and self.certified.margin <= -self.noise:
+            return 0.0
+        if self.whole or self.descended:
+            return max(self.origin.margin, self.origin.tie) or self.noise
+        return max(self.statement.margin, distance_from_ties(self.statement.form))
+
+    def gives_up(self, *, first: bool) -> bool:
+        """Whether there is nothing to say of an empty question but that the model refuses what was found before."""
+        if self.whole or self.descended or self.u is None:
+            return False
+        return not first or self.statement.margin > self.noise * SOLVER_ROUNDINGS
+
+    def note(self, found: Found) -> None:
+        """Keep what a search has shown."""
+        if self.whole:
+            self.trail = found.trail if found.bound >= self.bound else self.trail
+            self.bound = max(self.bound, found.bound)
+        self.u = found.u if found.u is not None else self.u
+
+    def climb(self, best: tuple[FloatArray, float]) -> None:
+        """Ask for what clears the threshold as an answer has to: proven is what a bound shows for all of that."""
+        margin = 2.0 * self.firm
+        self.spare = best
+        self.statement = self.certified = replace(self.statement, margin=margin, tie=margin)
+
+    def descend(self) -> bool:
+        """Ask for what lies within rounding of its threshold, before anything is called impossible; False: that is done.
+
+        The model has the last word on it. Nothing may go beyond a threshold at the end of a range, or where demands meet.
+        """
+        if not self.whole or self.certified.margin <= -self.noise:
+            return False
+        self.statement = self.certified = replace(self.statement, margin=-self.noise, tie=-self.noise)
+        self.margins, self.repairs = iter((0.0,)), min(self.repairs, self.ties)
+        return True
+
+    def go_on(self, stricter: Statement | None, finer: Statement) -> bool:
+        """Ask without what was refused, or with a wider margin; False: nothing is left to try."""
+        if stricter is not None and self.repairs:
+            self.statement, self.repairs = stricter, self.repairs - 1
+            return True
+        margin = next(self.margins, None)
+        if margin is not None:
+            self.statement = replace(finer, margin=margin)
+        return margin is not None
