@@ -216,6 +216,7 @@ class Explainer:
             several = replace(asked, deadline=deadline, gap=gap, on_event=on_event, proof=proof).answers(n)
         except Infeasible as error:
             error.origin, error.factual, error.schema = origin, asked.frame, asked.query.schema
+            error.prediction, error.score = asked.of_factual()
             raise
         explanation = replace(asked.explanation(several, time.perf_counter() - began), origin=origin)
         if on_event is not None:

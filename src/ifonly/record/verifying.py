@@ -263,18 +263,31 @@ class _Verification:
             yield Check("question", False, f"The question cannot be asked any more: {error}")
             return
         if self.data["kind"] == "impossible":
-            yield self._asked_again(explainer, row, want)
+            if "prediction" in self.data:  # not in the first records of this format
+                yield from self._of_factual(explainer, question)
+            yield from self._impossible(explainer, question, row, want)
             return
-        said = explainer.model.predict(question.query.factual[None, :])[0]
-        then = value_of(self.data["prediction"])
-        same = _same(said, then)
-        yield Check("factual", same, f"The model says {said!s} of the factual" + ("." if same else f", not {then!s}."))
-        yield from _score(question, question.query.factual[None, :], self.data["score"], "The factual")
+        yield from self._of_factual(explainer, question)
         for i, answer in enumerate(self.data["counterfactuals"]):
             yield from self._answer(question, explainer, answer, _nth(i), row)
         if "proof" in self.data or self.proof is not None:
             limit = Deadline.after(self.time_limit)
             yield from proof_checks(self.data, self.proof, question.statement, question.goal, limit)
+
+    def _of_factual(self, explainer: Explainer, question: Question) -> Iterator[Check]:
+        """Compare what the model says of the factual with what was written."""
+        said = explainer.model.predict(question.query.factual[None, :])[0]
+        then = value_of(self.data["prediction"])
+        same = _same(said, then)
+        yield Check("factual", same, f"The model says {said!s} of the factual" + ("." if same else f", not {then!s}."))
+        yield from _score(question, question.query.factual[None, :], self.data["score"], "The factual")
+
+    def _impossible(self, explainer: Explainer, question: Question, row: pd.DataFrame, want: Any) -> Iterator[Check]:
+        """Replay the proof that there is no answer, and ask again for the clash."""
+        if "proof" in self.data or self.proof is not None:
+            limit = Deadline.after(self.time_limit)
+            yield from proof_checks(self.data, self.proof, question.statement, question.goal, limit)
+        yield self._asked_again(explainer, row, want)
 
     def _asked_again(self, explainer: Explainer, row: pd.DataFrame, want: Any) -> Check:
         told = set(self.data["conflict"])
@@ -288,6 +301,8 @@ class _Verification:
             return Check("conflict", True, f"Asked again, it is impossible again.{other}")
         except NoCounterfactual as error:
             return Check("conflict", None, f"Asked again, no verdict: {error}")
+        except IfOnlyError as error:
+            return Check("conflict", False, f"The question cannot be asked again: {error}")
         return Check("conflict", False, "Asked again, there is an answer: it is not impossible.")
 
     def _answer(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
-from ifonly.errors import CriterionError, NotVerified, OutOfTime
+from ifonly.errors import CriterionError, Infeasible, NotVerified, OutOfTime
 from ifonly.events import OnEvent
 from ifonly.models.abilities import distance_from_ties
 from ifonly.question.abilities import verified
@@ -143,7 +143,9 @@ class Question:
                 if not whole and u is not None and (not first or statement.margin > noise * SOLVER_ROUNDINGS):
                     break
                 beyond = 0.0 if whole else max(statement.margin, distance_from_ties(statement.form))
-                raise explain_infeasibility(statement, self.backend, limits, self.deadline, margin=beyond)
+                error = explain_infeasibility(statement, self.backend, limits, self.deadline, margin=beyond)
+                asked = whole and statement.demands == certified.demands
+                raise self._with_trail(error, certified, found.trail if asked else None)
             if whole:
                 trail = found.trail if found.bound >= bound else trail
                 bound = max(bound, found.bound)
@@ -152,7 +154,7 @@ class Question:
             )
             u = found.u if found.u is not None else u
             if best is not None:
-                found = replace(found, bound=min(found.bound, bound), trail=trail)
+                found = self._proven(replace(found, bound=min(found.bound, bound), trail=trail), certified)
                 answer = self._counterfactual(best[0], replace(statement, margin=certified.margin), found)
                 return Answer(answer, best[0], found, statement)
             if found.interrupted:
@@ -176,6 +178,24 @@ class Question:
             statement = replace(finer, margin=margin)
         assert u is not None
         raise self._unverified(u, statement, noise)
+
+    def _proven(self, found: Found, statement: Statement) -> Found:
+        """Return what was found with its proof, where one is asked for."""
+        return replace(found, trail=self._kept(statement, found.trail, found.bound) if self.proof else b"")
+
+    def _with_trail(self, error: Infeasible, statement: Statement, trail: bytes | None) -> Infeasible:
+        """Return an impossibility with its proof, where one is asked for; None: it is that of a stricter question."""
+        if self.proof:
+            error.trail = b"" if trail is None else self._kept(statement, trail, np.inf)
+        return error
+
+    def _kept(self, statement: Statement, trail: bytes, bound: float) -> bytes:
+        """Return the trail of a search, or the duals of the question as one linear program where a solver closed it."""
+        if trail:
+            return trail
+        from ifonly.search.duals import dual_trail  # noqa: PLC0415 - loaded when a proof is asked for
+
+        return dual_trail(statement, bound, self.deadline)
 
     def _unverified(self, u: FloatArray, statement: Statement, noise: float) -> Exception:
         """Return the error of a point that the model refuses, whatever was tried."""
@@ -325,9 +345,14 @@ class Question:
         decided = read.decide(read.form(row))[0]
         return read.classes[int(decided)] if read.classes else float(decided)
 
+    def of_factual(self) -> tuple[Any, float]:
+        """Return what the model says of the factual, and its score."""
+        u = self.query.factual[None, :]
+        return self._said(u), float(self.goal.score_of(u)[0])
+
     def explanation(self, several: Several, seconds: float) -> Explanation:
         """Put the answers together."""
-        u, answers = self.query.factual[None, :], several.answers
+        answers = several.answers
         model = self.query.model
         has_probabilities = model.read.link.has_probabilities
         speaking = [c for c in self.statement.criteria if isinstance(c, Remarks)]
@@ -335,8 +360,7 @@ class Question:
         return Explanation(
             answers,
             self.frame,
-            self._said(u),
-            float(self.goal.score_of(u)[0]),
+            *self.of_factual(),
             self.goal.text.removeprefix("want "),
             self.query.schema,
             several.status,
