@@ -227,6 +227,24 @@ def test_an_empty_box_is_its_own_proof() -> None:
     assert [c.ok for c in verdict.checks if c.name == "proof"] == [True]
 
 
+@pytest.mark.parametrize("want", [None, ["middle", "high"]])
+def test_an_empty_box_closes_whatever_else_is_asked(want: Any) -> None:
+    X, y = three(2)
+    model = TREES["forest"](0).fit(X, y) if want else TREES["forest"](0).fit(X, y == "low")
+    row = int(np.flatnonzero(y == "low")[0])
+    low = float(X.decimal.iloc[row])
+    criteria = [
+        Proximity("mahalanobis"),
+        Actionability(frozen=["decimal"], ranges={"decimal": (low + 0.2, low + 0.4)}),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IfOnlyWarning)
+        with pytest.raises(Infeasible) as raised:
+            Explainer(model, X, criteria=criteria).explain(X.iloc[[row]], want=want, proof=True)
+    verdict = ifonly.verify(raised.value.record(), model, X, proof=raised.value.proof)
+    assert [c.ok for c in verdict.checks if c.name == "proof"] == [True], str(verdict)
+
+
 # -- linear programs -------------------------------------------------------------------------------------------------
 def reals(seed: int) -> tuple[pd.DataFrame, Any]:
     rng = np.random.default_rng(seed)
@@ -272,6 +290,8 @@ def test_duals_of_linear_programs(criteria: list[Any]) -> None:
                 case.replayed(bytes(ledger.data), cost * 1.0001)
         with pytest.raises(Refused):
             case.replayed(case.trail + case.trail)
+        with pytest.raises(Refused):  # parts in the place of duals are no proof, and are not passed over either
+            case.replayed(b"\x00\x00")
         seen += 1
     assert seen >= 3
 

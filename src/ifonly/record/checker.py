@@ -87,7 +87,7 @@ def replay(statement: Statement, goal: Goal, bound: float, trail: bytes, deadlin
             raise Refused("it goes on after its linear program")
         check_duals(statement, least, event)
         return Replayed(1, bound, margin)
-    if isinstance(goal, AnyClassGoal) and goal.leader is None:
+    if isinstance(goal, AnyClassGoal) and goal.leader is None and statement.box().empty() is None:
         return Replayed(_alternatives(statement, goal, least, event, stream, deadline), bound, margin)
     n, more = _walk(_parts_of(statement, goal, least), chain([event], stream), deadline)
     if more is not None:
@@ -183,16 +183,16 @@ def _told_margin(statement: Statement, goal: Goal) -> float:
 
 def _parts_of(statement: Statement, goal: Goal, bound: float) -> Parts:
     """Return the parts of a question, derived anew from its demands and costs."""
+    box = statement.box()
+    if box.empty() is not None:  # whatever else is asked
+        return EmptyParts()
     costs, largest = _costs(statement)
     most = len(statement.query.schema)
     for demand in statement.demands:
         if isinstance(demand, Counts):
             most = min(most, demand.at_most())
         elif demand is not goal and not isinstance(demand, BoxDemand):
-            raise NotReplayable(f"the demand {demand.text!r} couples features")
-    box = statement.box()
-    if box.empty() is not None:
-        return EmptyParts()
+            raise Refused(f"the demand {demand.text!r} couples features, which no part by part search closes")
     for j in statement.query.schema.numeric:
         if isnan(statement.query.factual[statement.query.schema.starts[j]]) and not box.missing[j]:
             raise NotReplayable("a value may take the place of a missing one")
@@ -202,7 +202,7 @@ def _parts_of(statement: Statement, goal: Goal, bound: float) -> Parts:
         return TreeParts(statement, goal, box, most, bound, form, gaps, costs, largest=largest)
     if isinstance(form, LinearScores) and len(gaps) == 1 and not goal.is_curved() and not largest and not costs.curves:
         return LinearParts(statement, box, most, bound, form, gaps[0])
-    raise NotReplayable("its scores and costs are of no kind that is closed part by part")
+    raise Refused("its scores and costs are of no kind that is closed part by part")
 
 
 def _costs(statement: Statement) -> tuple[Costs, bool]:
@@ -215,4 +215,4 @@ def _costs(statement: Statement) -> tuple[Costs, bool]:
         own = coupled[0].coupled_bound(statement.query)
         if coupled[0].is_largest() and own is not None:
             return own, True
-    raise NotReplayable("its costs do not belong to single features")
+    raise Refused("its costs do not belong to single features, and no search closes such a question part by part")

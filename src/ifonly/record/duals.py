@@ -13,14 +13,14 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isfinite
 
-from ifonly.program.mip import MipArrays
+from ifonly.program.duality import exact_bound
 from ifonly.question.problem import build
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Duals
 from ifonly.question.wrapping import Wraps
 from ifonly.record.parts import NotReplayable, Refused
 
-__all__ = ["check_duals", "dual_bound"]
+__all__ = ["check_duals"]
 
 _MOST_ENTRIES = 20_000_000  # of a matrix: some minutes, and as many times 50 bytes
 
@@ -34,33 +34,8 @@ def check_duals(statement: Statement, bound: float, duals: Duals) -> None:
         raise Refused(f"its linear program has {duals.n_rows:,} rows, that of the question {program.n_rows:,}")
     if program.matrix.nnz > _MOST_ENTRIES:
         raise NotReplayable(f"its linear program has {program.matrix.nnz:,} entries")
-    found = dual_bound(program, duals, charged=isfinite(bound))
+    pairs = zip(duals.row.tolist(), duals.dual.tolist(), strict=True)
+    found = exact_bound(program, pairs, charged=isfinite(bound))
     if found is None or (found < Fraction(bound) if isfinite(bound) else found <= 0):
         proves = "nothing" if found is None else f"{float(found):.9g}"
         raise Refused(f"its linear program proves {proves}, and no more")
-
-
-def dual_bound(program: MipArrays, duals: Duals, *, charged: bool = True) -> Fraction | None:
-    """Return the bound that duals give for the linear costs of a program (squares only add to it); None: no bound."""
-    total = Fraction(float(program.offset)) if charged else Fraction(0)
-    reduced = {j: Fraction(float(c)) for j, c in enumerate(program.cost) if c} if charged else {}
-    matrix = program.matrix.tocsr()
-    for i, value in zip(duals.row.tolist(), duals.dual.tolist(), strict=True):
-        y = Fraction(value)
-        side = float(program.row_lower[i] if y > 0 else program.row_upper[i])
-        if y == 0:
-            continue
-        if not isfinite(side):
-            return None
-        total += y * Fraction(side)
-        for at in range(int(matrix.indptr[i]), int(matrix.indptr[i + 1])):
-            j = int(matrix.indices[at])
-            reduced[j] = reduced.get(j, Fraction(0)) - y * Fraction(float(matrix.data[at]))
-    for j, rate in reduced.items():
-        if rate == 0:
-            continue
-        end = float(program.lower[j] if rate > 0 else program.upper[j])
-        if not isfinite(end):
-            return None
-        total += rate * Fraction(end)
-    return total

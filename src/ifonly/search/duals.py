@@ -10,6 +10,7 @@ import numpy as np
 
 from ifonly.errors import SolverError
 from ifonly.models.abilities import distance_from_ties
+from ifonly.program.duality import exact_bound
 from ifonly.question.problem import build
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Ledger
@@ -38,6 +39,11 @@ def dual_trail(statement: Statement, bound: float, deadline: Deadline) -> bytes:
     except SolverError:
         return b""
     if found is None or (found[1] <= 0.0 if bound == np.inf else found[1] < bound * (1.0 - 0.5 * DUST)):
+        return b""
+    # A reduced cost that only rounding makes 0 proves nothing where its column has no end: it is computed again, exactly.
+    pairs = [(int(i), float(found[0][i])) for i in np.flatnonzero(found[0])]
+    exact = exact_bound(program, pairs, charged=bool(np.isfinite(bound)))
+    if exact is None or (exact <= 0 if bound == np.inf else exact < bound * (1.0 - 0.5 * DUST)):
         return b""
     ledger = Ledger()
     ledger.duals(found[0])
