@@ -305,7 +305,7 @@ CONSTANTS = {
     "ifonly.program.scaling: _COST": "a power of two near 1,000, by the tolerance of solvers: see its comment",
     "ifonly.program.scaling: _LARGEST_COST": "a power of two near 1,000,000, by the same",
     "ifonly.question.options: FOREVER": "stands for no time limit",
-    "ifonly.question.trail: _LEAF, _PRICED, _CUT, _LEVELS, _STAYS": "codes of the format of proofs",
+    "ifonly.question.trail: _LEAF, _PRICED, _CUT, _LEVELS, _STAYS, _ALTERNATIVE, _DUALS": "codes of the format of proofs",
     "ifonly.solvers.highs: _BEYOND_REACH": "below what HiGHS takes for infinite, 1e20",
     "ifonly.solvers.priced_lp: _DUAL, _PRIMAL": "HiGHS's own codes of its two simplex methods",
     "ifonly.solvers.priced_lp: _INFINITY": "HiGHS's own infinity is less",

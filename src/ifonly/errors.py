@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from ifonly.runtime.warning_filters import CHANGING, listener
@@ -105,8 +106,12 @@ class Infeasible(NoCounterfactual):
     margin
         By how much the outcome had to clear its threshold for this to be proven. Usually 0; more where the only points left
         lie so near to the threshold that the model itself refused those that were tried.
-    origin, factual, schema
-        The circumstances of the question, for `record`; None unless `Explainer.explain` raised this.
+    origin, factual, schema, prediction, score
+        The circumstances of the question, for `record`, and what the model says of the row; None unless
+        `Explainer.explain` raised this.
+    trail
+        The parts of the search that found nothing, for `proof`; empty where a solver closed some of them, None where no
+        proof was asked for.
     """
 
     def __init__(
@@ -125,10 +130,29 @@ class Infeasible(NoCounterfactual):
         self.origin: Any = None
         self.factual: Any = None
         self.schema: Any = None
+        self.prediction: Any = None
+        self.score: float | None = None
+        self.trail: bytes | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (str(self), self.conflict, self.relaxations, self.minimal, self.margin)
-        return type(self), arguments, {"origin": self.origin, "factual": self.factual, "schema": self.schema}
+        kept = {name: getattr(self, name) for name in ("origin", "factual", "schema", "prediction", "score", "trail")}
+        return type(self), arguments, kept
+
+    @property
+    def proof(self) -> bytes | None:
+        """The parts of the search, for `ifonly.verify` to replay; None unless ``explain(..., proof=True)`` was asked."""
+        if self.trail is None:
+            return None
+        from ifonly.record.proof import pack  # noqa: PLC0415 - a face, loaded when asked for
+
+        return pack([self.trail])
+
+    def write_record(self, path: str | Path) -> list[Path]:
+        """Write the record as JSON and, where a proof was asked for, the proof beside it; return what was written."""
+        from ifonly.record.writing import write_record  # noqa: PLC0415 - a face, loaded when asked for
+
+        return write_record(self, Path(path))
 
     def record(self, *, factual: str = "full", salt: bytes | None = None) -> dict[str, Any]:
         """Return the impossibility with everything a stranger needs to check it; see `Explanation.record`."""

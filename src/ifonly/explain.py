@@ -215,6 +215,7 @@ class Explainer:
             several = replace(asked, deadline=deadline, gap=gap, on_event=on_event, proof=proof).answers(n)
         except Infeasible as error:
             error.origin, error.factual, error.schema = origin, asked.frame.get(), asked.query.schema
+            error.prediction, error.score = asked.of_factual()
             raise
         explanation = asked.explanation(several, time.perf_counter() - began, origin, self._given.beside(row))
         if on_event is not None:

@@ -63,7 +63,7 @@ def test_what_a_solver_closed_cannot_be_replayed() -> None:
     X, y = table(1)
     X = X[["whole", "real"]]
     model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y)
-    for options in ({"criteria": [Proximity("linf")]}, {"solver": "highs only"}):
+    for options in ({"criteria": [Proximity("mahalanobis")]}, {"solver": "highs only"}):
         answer = Explainer(model, X, **options).explain(X.iloc[[0]], proof=True)  # type: ignore[arg-type]
         verdict = ifonly.verify(answer.record(), model, X, proof=answer.proof)
         (check,) = (c for c in verdict.checks if c.name == "proof")

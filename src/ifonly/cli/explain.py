@@ -105,6 +105,8 @@ def _write_impossible(error: Infeasible, output: Path | None, form: str | None) 
     if output is not None:
         if files.write_impossible(output, error, form):
             show.wrote(output)
+            if error.proof is not None:
+                show.wrote(files.write_proof(output, error.proof))
     elif form == "json":
         click.echo(json.dumps(error.record(), indent=2, ensure_ascii=False, allow_nan=False))
         return True

@@ -84,7 +84,7 @@ class AnyClassGoal(Goal, Branches):
             return None
         behind = self._each(self.read.form(statement.query.factual[None, :]))[0]
         order = [self.indices[i] for i in np.argsort(-np.nan_to_num(behind), kind="stable")]
-        return [Branch(0.0, box, replace(self, leader=k), by_solver=False) for k in order]
+        return [Branch(0.0, box, replace(self, leader=k), by_solver=False, name=k) for k in order]
 
     def _threshold_size(self) -> float:
         return abs(self.read.threshold)

@@ -41,12 +41,15 @@ class Branch:
         What replaces the demand there.
     by_solver
         Whether a solver had a part in the bound.
+    name
+        The number by which a proof calls this alternative, where all of them together are the demand; None: it has none.
     """
 
     bound: float
     box: Box
     demand: Demand
     by_solver: bool = True
+    name: int | None = None
 
 
 class Branches(Demand, Ability):

@@ -12,13 +12,17 @@ Bytes, little-endian, one event after the other:
     4 + s  feature (uint32)  width (uint16)  mask            level in the mask, or not (one bit a level)
     6 + s  feature (uint32)                                  unchanged, or changed
 
-The first side named comes first where s is 0, the second where s is 1.
+    8  alternative (uint32)             what follows, up to the next of these, is the whole trail of one alternative
+    9  rows (uint32)  n (uint32)  n times row (uint32) and dual (float64)   the box as one linear program
+
+The first side named comes first where s is 0, the second where s is 1. Alternatives are the classes of a wish for any of
+several. A linear program is always the only event: its duals bound the cost from below, or prove that there is no point.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,11 +30,12 @@ import numpy.typing as npt
 
 from ifonly.errors import SchemaError
 
-__all__ = ["Leaf", "Ledger", "Split", "events"]
+__all__ = ["Alternative", "Duals", "Event", "Leaf", "Ledger", "Split", "alternatives", "events"]
 
 BoolArray = npt.NDArray[np.bool_]
-_LEAF, _PRICED, _CUT, _LEVELS, _STAYS = 0, 1, 2, 4, 6
+_LEAF, _PRICED, _CUT, _LEVELS, _STAYS, _ALTERNATIVE, _DUALS = 0, 1, 2, 4, 6, 8, 9
 _PRICE, _AT, _MASK, _FEATURE = struct.Struct("<d"), struct.Struct("<Id"), struct.Struct("<IH"), struct.Struct("<I")
+_SIZES, _DUAL = struct.Struct("<II"), np.dtype([("row", "<u4"), ("dual", "<f8")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,25 @@ class Split:
     value: float | None = None
     levels: BoolArray | None = None
     second_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Beginning of the trail of one alternative."""
+
+    name: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Duals:
+    """Duals of a linear program with so many rows: those that are not 0, by their rows."""
+
+    n_rows: int
+    row: npt.NDArray[np.int64]
+    dual: npt.NDArray[np.float64]
+
+
+Event = Leaf | Split | Alternative | Duals
 
 
 class Ledger:
@@ -98,8 +122,22 @@ class Ledger:
         """Note a split into "unchanged" and "changed"."""
         self.data += bytes([_STAYS + second_first]) + _FEATURE.pack(j)
 
+    def duals(self, values: npt.NDArray[np.float64]) -> None:
+        """Note the duals of the rows of a linear program."""
+        rows = np.flatnonzero(values)
+        table = np.empty(len(rows), dtype=_DUAL)
+        table["row"], table["dual"] = rows, values[rows]
+        self.data += bytes([_DUALS]) + _SIZES.pack(len(values), len(rows)) + table.tobytes()
 
-def events(data: bytes) -> Iterator[Leaf | Split]:
+
+def alternatives(trails: Mapping[int | None, bytes]) -> bytes:
+    """Return the trails of all alternatives as one; none where one of them has none."""
+    if not trails or None in trails or not all(trails.values()):
+        return b""
+    return b"".join(bytes([_ALTERNATIVE]) + _FEATURE.pack(name) + trail for name, trail in trails.items())
+
+
+def events(data: bytes) -> Iterator[Event]:
     """Yield the events of a trail one by one.
 
     Raises
@@ -132,7 +170,27 @@ def events(data: bytes) -> Iterator[Leaf | Split]:
             elif kind - kind % 2 == _STAYS:
                 yield Split(_FEATURE.unpack_from(data, at)[0], second_first=bool(kind % 2))
                 at += _FEATURE.size
+            elif kind == _ALTERNATIVE:
+                yield Alternative(_FEATURE.unpack_from(data, at)[0])
+                at += _FEATURE.size
+            elif kind == _DUALS:
+                event, at = _read_duals(data, at)
+                yield event
             else:
                 raise SchemaError(f"The proof has an event of kind {kind}, which there is not.")
         except struct.error:
             raise SchemaError("The proof ends in the middle of a part.") from None
+
+
+def _read_duals(data: bytes, at: int) -> tuple[Duals, int]:
+    n_rows, n = _SIZES.unpack_from(data, at)
+    at += _SIZES.size
+    if n > n_rows or n > (len(data) - at) // _DUAL.itemsize:
+        raise SchemaError("The proof ends in the middle of its duals.")
+    table = np.frombuffer(data, dtype=_DUAL, count=n, offset=at)
+    row, dual = table["row"].astype(np.int64), table["dual"].astype(np.float64)
+    if (np.diff(row, prepend=-1) <= 0).any() or (row >= n_rows).any():
+        raise SchemaError("The duals of the proof are not in the order of their rows.")
+    if not np.isfinite(dual).all():
+        raise SchemaError("A dual of the proof is no number.")
+    return Duals(n_rows, row, dual), at + n * _DUAL.itemsize

@@ -10,6 +10,10 @@ closed if one of these holds, computed here:
 * each tree has one leaf left, and these, added up as the model does, do not give the wanted outcome;
 * for a linear score: a Lagrangian bound, at the multiplier that the trail names, reaches `bound`.
 
+An impossible question is one whose bound is infinite: then only the goal and the number of changes close a part. A wish for
+any of several classes has a trail for each. Where the whole question is one linear program, its duals take the place of
+parts (`ifonly.record.duals`).
+
 Arithmetic. For linear scores everything is a fraction, hence exact. For trees the costs of cells are rounded down, the
 values of leaves up, and sums are `math.fsum`, the float nearest to the exact sum: its sign is that of the exact sum. A
 cell is dropped only if it is too dear by more than all roundings together. So every error is on the side of refusing.
@@ -17,19 +21,25 @@ cell is dropped only if it is too dear by more than all roundings together. So e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isfinite, isnan
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from math import inf, isfinite, isnan
 from typing import Any
 
 from ifonly.models.abilities import Ensemble, LinearScores
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
+from ifonly.question.any_class import AnyClassGoal
+from ifonly.question.costs import Costs
+from ifonly.question.criterion import HasConsequences
 from ifonly.question.demand import BoxDemand
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
-from ifonly.question.trail import Split, events
+from ifonly.question.trail import Alternative, Duals, Event, Split, events
+from ifonly.record.duals import check_duals
 from ifonly.record.linear_parts import LinearParts
-from ifonly.record.parts import NotReplayable, Parts, Refused
+from ifonly.record.parts import EmptyParts, NotReplayable, Parts, Refused
 from ifonly.record.tree_parts import TreeParts
 from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import DUST
@@ -51,6 +61,8 @@ class Replayed:
 def replay(statement: Statement, goal: Goal, bound: float, trail: bytes, deadline: Deadline) -> Replayed:
     """Check that a trail proves that no answer costs less than `bound` (less one part in 10^9 of it, for rounding).
 
+    With an infinite bound, that there is no answer at all.
+
     Raises
     ------
     Refused
@@ -62,37 +74,93 @@ def replay(statement: Statement, goal: Goal, bound: float, trail: bytes, deadlin
     """
     if not trail:
         raise NotReplayable("a solver closed it, or a limit ended it, and there are no parts to look at")
-    if not isfinite(bound):
+    if isnan(bound) or bound == -inf:
         raise Refused("there is no bound to prove")
     statement = goal.with_first_margin(statement)
-    parts = _parts_of(statement, goal, bound - DUST * abs(bound))
-    states, n = parts.whole(), 0
+    least = bound - DUST * abs(bound) if isfinite(bound) else bound
+    margin = _told_margin(statement, goal)
+    stream = events(trail)
+    event = next(stream)
+    if isinstance(event, Duals):
+        if next(stream, None) is not None:
+            raise Refused("it goes on after its linear program")
+        check_duals(statement, least, event)
+        return Replayed(1, bound, margin)
+    if isinstance(goal, AnyClassGoal) and goal.leader is None and statement.box().empty() is None:
+        return Replayed(_alternatives(statement, goal, least, event, stream, deadline), bound, margin)
+    n, more = _walk(_parts_of(statement, goal, least), chain([event], stream), deadline)
+    if more is not None:
+        raise Refused("it goes on after its last part")
+    return Replayed(n, bound, margin)
+
+
+def _alternatives(
+    statement: Statement,
+    goal: AnyClassGoal,
+    bound: float,
+    event: Event | None,
+    stream: Iterator[Event],
+    deadline: Deadline,
+) -> int:
+    """Check the trail of each class that is wanted, and return how many parts all of them have."""
+    missing, n = set(goal.indices), 0
+    while event is not None:
+        if not isinstance(event, Alternative) or event.name not in missing:
+            raise Refused("it has parts of no class that is wanted, or of one class twice")
+        missing.remove(event.name)
+        leading = replace(goal, leader=event.name)
+        others = tuple(leading if demand is goal else demand for demand in statement.demands)
+        parts = _parts_of(replace(statement, demands=others), leading, bound)
+        more, event = _walk(parts, stream, deadline)
+        n += more
+    if missing:
+        raise Refused(f"{len(missing)} of the wanted classes are missing")
+    return n
+
+
+def _walk(parts: Parts, stream: Iterator[Event], deadline: Deadline) -> tuple[int, Event | None]:
+    """Check the parts of one trail; return how many there are, and the alternative that comes next."""
+    states, n, done = parts.whole(), 0, False
     pending: list[tuple[int, Any, Any]] = []
-    done = False
-    for event in events(trail):
+    for event in stream:
+        if isinstance(event, Alternative):
+            if not done:
+                break
+            return n, event
         if done:
             raise Refused("it goes on after its last part")
+        if isinstance(event, Duals):
+            raise Refused("a linear program closes nothing but the whole")
         if isinstance(event, Split):
-            if event.feature >= len(states) or states[event.feature] is None:
-                raise Refused(f"it splits on feature {event.feature}, on which nothing can be decided")
-            if len(pending) >= _DEEPEST:
-                raise Refused(f"it is more than {_DEEPEST:,} splits deep")
-            state = states[event.feature]
-            first, second = parts.sides(state, event)
-            if event.second_first:
-                first, second = second, first
-            states[event.feature] = first
-            pending.append((event.feature, second, state))
+            pending.append(_divided(parts, states, event, len(pending)))
             continue
         n += 1
         if not parts.closed(states, event.price):
-            raise Refused(f"part {n:,} is not closed: something in it may be a cheaper answer")
+            raise Refused(f"part {n:,} is not closed: something in it may be {_better(parts)}")
         if deadline.passed:
             raise NotReplayable(f"the time was over after {n:,} parts")
         done = _next(states, pending)
     if not done:
         raise Refused(f"parts are missing: it ends after {n:,} of them, and they do not cover the question")
-    return Replayed(n, bound, _told_margin(statement, goal))
+    return n, None
+
+
+def _divided(parts: Parts, states: list[Any], split: Split, depth: int) -> tuple[int, Any, Any]:
+    """Go on to the first side of a split; return its feature, the other side, and what it was before."""
+    if split.feature >= len(states) or states[split.feature] is None:
+        raise Refused(f"it splits on feature {split.feature}, on which nothing can be decided")
+    if depth >= _DEEPEST:
+        raise Refused(f"it is more than {_DEEPEST:,} splits deep")
+    state = states[split.feature]
+    first, second = parts.sides(state, split)
+    if split.second_first:
+        first, second = second, first
+    states[split.feature] = first
+    return split.feature, second, state
+
+
+def _better(parts: Parts) -> str:
+    return "an answer" if parts.bound in (None, inf) else "a cheaper answer"
 
 
 def _next(states: list[Any], pending: list[tuple[int, Any, Any]]) -> bool:
@@ -114,24 +182,36 @@ def _told_margin(statement: Statement, goal: Goal) -> float:
 
 def _parts_of(statement: Statement, goal: Goal, bound: float) -> Parts:
     """Return the parts of a question, derived anew from its demands and costs."""
-    if statement.exempt() or not statement.separable():
-        raise NotReplayable("its costs do not belong to single features")
-    if statement.costs().curves:
-        raise NotReplayable("some of its costs are tables or percentiles")
+    box = statement.box()
+    if box.empty() is not None:  # whatever else is asked
+        return EmptyParts()
+    costs, largest = _costs(statement)
     most = len(statement.query.schema)
     for demand in statement.demands:
         if isinstance(demand, Counts):
             most = min(most, demand.at_most())
         elif demand is not goal and not isinstance(demand, BoxDemand):
-            raise NotReplayable(f"the demand {demand.text!r} couples features")
-    box = statement.box()
+            raise Refused(f"the demand {demand.text!r} couples features, which no part by part search closes")
     for j in statement.query.schema.numeric:
         if isnan(statement.query.factual[statement.query.schema.starts[j]]) and not box.missing[j]:
             raise NotReplayable("a value may take the place of a missing one")
     form = statement.form
     gaps = goal.gaps([Affine.of(k) for k in range(form.n_outputs)], statement.margin, statement.tie)
     if isinstance(form, Ensemble):
-        return TreeParts(statement, goal, box, most, bound, form, gaps)
-    if isinstance(form, LinearScores) and len(gaps) == 1 and not goal.is_curved():
+        return TreeParts(statement, goal, box, most, bound, form, gaps, costs, largest=largest)
+    if isinstance(form, LinearScores) and len(gaps) == 1 and not goal.is_curved() and not largest and not costs.curves:
         return LinearParts(statement, box, most, bound, form, gaps[0])
-    raise NotReplayable("its scores are neither sums of trees nor one linear row")
+    raise Refused("its scores and costs are of no kind that is closed part by part")
+
+
+def _costs(statement: Statement) -> tuple[Costs, bool]:
+    """Return the costs of single features, and whether the largest counts in place of their sum."""
+    if not statement.exempt() and statement.separable():
+        return statement.costs(), False
+    coupled = statement.coupled
+    consequences = any(isinstance(c, HasConsequences) for c in statement.criteria)
+    if not statement.exempt() and not consequences and statement.costs().free() and len(coupled) == 1:
+        own = coupled[0].coupled_bound(statement.query)
+        if coupled[0].is_largest() and own is not None:
+            return own, True
+    raise Refused("its costs do not belong to single features, and no search closes such a question part by part")

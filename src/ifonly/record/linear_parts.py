@@ -16,6 +16,7 @@ from ifonly.program.cells import Cells, grid_floor
 from ifonly.program.mip import Affine
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Split
+from ifonly.record.cell_costs import level_fractions
 from ifonly.record.parts import NotReplayable, Refused
 
 __all__ = ["LinearParts"]
@@ -51,9 +52,12 @@ class LinearParts:
         self, statement: Statement, box: Box, most: int, bound: float, form: LinearScores, gap: Affine
     ) -> None:
         self.schema, self.factual, self.box = statement.query.schema, statement.query.factual, box
-        self.most, self.bound, self.costs = most, Fraction(bound), statement.costs()
+        self.most, self.costs = most, statement.costs()
+        self.bound = Fraction(bound) if isfinite(bound) else None
         if not np.isfinite(self.factual).all() or box.missing.any():
             raise NotReplayable("a value is missing")
+        if not (np.isfinite(box.lower).all() and np.isfinite(box.upper).all()):
+            raise NotReplayable("a number has no end")
         slope = [Fraction(0)] * self.schema.width
         need = -Fraction(gap.constant)
         for column, weight in zip(gap.columns, gap.values, strict=True):
@@ -69,8 +73,8 @@ class LinearParts:
         """Return cost and gain of each level."""
         part = self.schema.slice(j)
         here = int(self.factual[part].argmax())
-        cost = self.costs.level_costs(self.schema, j, self.factual)
-        return [(Fraction(float(c)), self.slope[part][i] - self.slope[part][here]) for i, c in enumerate(cost)]
+        cost = level_fractions(self.costs, self.schema, j, self.factual)
+        return [(c, self.slope[part][i] - self.slope[part][here]) for i, c in enumerate(cost)]
 
     def _neighbours(self, j: int) -> tuple[float, float]:
         """Return the values next to the factual's on its grid; itself, as the limit of values near by, without a grid."""
@@ -124,6 +128,8 @@ class LinearParts:
         out = self._charge(states, Fraction(1), charged=False)  # -(what can be gained at most)
         if out is None or -out < self.need:
             return True
+        if self.bound is None:
+            return False
         for multiplier in {Fraction(0), Fraction(price or 0.0)}:
             charge = self._charge(states, multiplier)
             if charge is None or charge + multiplier * self.need >= self.bound:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, Protocol
 
 from ifonly.question.trail import Split
 
-__all__ = ["NotReplayable", "Parts", "Refused"]
+__all__ = ["EmptyParts", "NotReplayable", "Parts", "Refused"]
 
 
 class Refused(Exception):
@@ -20,6 +21,11 @@ class NotReplayable(Exception):
 class Parts(Protocol):
     """The parts of one question: the state of each feature, its two sides, and the test of a part."""
 
+    @property
+    def bound(self) -> float | Fraction | None:
+        """The cost that no answer may be below; None or infinite: there must be none at all."""
+        ...
+
     def whole(self) -> list[Any]:
         """Return the state of each feature in the whole box; None: nothing to decide."""
         ...
@@ -31,3 +37,23 @@ class Parts(Protocol):
     def closed(self, states: list[Any], price: float | None) -> bool:
         """Whether no better answer lies in a part."""
         ...
+
+
+class EmptyParts:
+    """The parts of a box without a point: one, with nothing to split."""
+
+    bound = None
+
+    def whole(self) -> list[Any]:
+        """Return no feature."""
+        return []
+
+    def sides(self, state: Any, split: Split) -> tuple[Any, Any]:
+        """Refuse every split."""
+        del state, split
+        raise Refused("it splits a box in which there is nothing")
+
+    def closed(self, states: list[Any], price: float | None) -> bool:
+        """Close it."""
+        del states, price
+        return True

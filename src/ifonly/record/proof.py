@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ifonly.errors import SchemaError
-from ifonly.question.trail import Leaf, Split, events
+from ifonly.question.trail import Alternative, Duals, Leaf, Split, events
 
 __all__ = ["MOST_BYTES", "describe_proof", "in_words", "pack", "read_proof", "unpack"]
 
@@ -74,7 +74,7 @@ def read_proof(proof: bytes | str | Path) -> bytes:
 
 def describe_proof(proof: bytes) -> dict[str, Any]:
     """Return what a record says of its proof: the SHA-256, and the number of parts of each answer."""
-    parts = [sum(isinstance(event, Leaf) for event in events(trail)) for trail in unpack(proof)]
+    parts = [sum(isinstance(event, Leaf | Duals) for event in events(trail)) for trail in unpack(proof)]
     return {"sha256": sha256(proof).hexdigest(), "parts": parts}
 
 
@@ -100,6 +100,13 @@ def in_words(trail: bytes, names: Sequence[str]) -> str:
     pending: list[tuple[int, str]] = []
     n = depth = 0
     for event in events(trail):
+        if isinstance(event, Alternative):
+            lines.append(f"class {event.name} leads")
+            depth = 0
+            continue
+        if isinstance(event, Duals):
+            lines.append(f"a linear program of {event.n_rows} rows, {len(event.row)} of them with a dual")
+            continue
         if isinstance(event, Split):
             first, second = _sides(event, names[event.feature])
             if event.second_first:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.checks import Check
-from ifonly.record.proof import describe_proof, read_proof, unpack
+from ifonly.record.proof import read_proof, unpack
 from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import DUST
 
 __all__ = ["proof_checks"]
+
+_OTHER_COUNT = "The proof has another number of parts than the record says."
 
 
 def proof_checks(
@@ -40,36 +43,62 @@ def proof_checks(
     if told is not None and sha256(data).hexdigest() != told["sha256"]:
         yield Check("proof", False, "The proof is another one than that of the record (SHA-256).")
         return
-    counts = None if told is None else told.get("parts")
-    if counts is not None and list(counts) != describe_proof(data)["parts"]:
-        yield Check("proof", False, "The proof has another number of parts than the record says.")
+    counts = None if told is None else list(told.get("parts", ()))
+    if record["kind"] == "impossible":
+        certificates: list[Mapping[str, Any] | None] = [None]
+    else:
+        certificates = [answer["certificate"] for answer in record["counterfactuals"]]
+    if len(trails) != len(certificates) or (counts is not None and len(counts) != len(trails)):
+        yield Check("proof", False, f"The proof is of {len(trails)} answers, the record of {len(certificates)}.")
         return
-    answers = record["counterfactuals"]
-    if len(trails) != len(answers):
-        yield Check("proof", False, f"The proof is of {len(trails)} answers, the record of {len(answers)}.")
+    if counts is not None and any((n > 0) != (len(t) > 0) for n, t in zip(counts, trails, strict=True)):
+        yield Check("proof", False, _OTHER_COUNT)
         return
-    for i, (answer, trail) in enumerate(zip(answers, trails, strict=True)):
-        yield _replayed(f"Answer {i + 1}", answer["certificate"], statement, goal, trail if i == 0 else b"", deadline)
+    for i, (certificate, trail) in enumerate(zip(certificates, trails, strict=True)):
+        name = "" if certificate is None else f"Answer {i + 1}: "
+        n = None if counts is None else counts[i]
+        yield _replayed(name, certificate, statement, goal, trail if i == 0 else b"", n, deadline)
 
 
 def _replayed(
-    name: str, told: Mapping[str, Any], statement: Statement, goal: Goal, trail: bytes, deadline: Deadline
+    name: str,
+    told: Mapping[str, Any] | None,
+    statement: Statement,
+    goal: Goal,
+    trail: bytes,
+    count: int | None,
+    deadline: Deadline,
 ) -> Check:
+    """Replay one trail, against the certificate of an answer or, without one, against "there is none"."""
     try:
-        bound, margin = float(told["bound"]), float(told["margin"])
+        bound = inf if told is None else float(told["bound"])
+        if told is not None and bound == inf:
+            return Check("proof", False, f"{name}there is no bound to prove.")
         found = replay(statement, goal, bound, trail, deadline)
     except NotReplayable as error:
-        return Check("proof", None, f"{name}: the proof cannot be replayed: {error}.")
+        return Check("proof", None, f"{name}the proof cannot be replayed: {error}.".lstrip())
     except Refused as error:
-        return Check("proof", False, f"{name}: the proof does not hold: {error}.")
+        return Check("proof", False, f"{name}the proof does not hold: {error}.")
     except SchemaError as error:
-        return Check("proof", False, f"{name}: {error}")
+        return Check("proof", False, f"{name}{error}")
+    if count is not None and found.parts != count:
+        return Check("proof", False, _OTHER_COUNT)
+    if told is None:
+        return Check(
+            "proof",
+            True,
+            f"The proof was replayed: {_parts(found.parts)} the question, and in none of them is there an answer.",
+        )
+    margin = float(told["margin"])
     if not abs(found.margin - margin) <= DUST * max(1.0, abs(margin)):
-        words = f"the margin is {found.margin!r}, and not {margin!r} as written"
-        return Check("proof", False, f"{name}: {words}.")
+        return Check("proof", False, f"{name}the margin is {found.margin!r}, and not {margin!r} as written.")
     return Check(
         "proof",
         True,
-        f"{name}: the proof was replayed: {found.parts:,} parts cover the question, and in none of them is there an "
+        f"{name}the proof was replayed: {_parts(found.parts)} the question, and in none of them is there an "
         f"answer that costs less than {found.bound:.9g}.",
     )
+
+
+def _parts(n: int) -> str:
+    return f"{n:,} parts cover" if n != 1 else "1 part covers"

@@ -15,16 +15,18 @@ from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.program.mip import Affine
+from ifonly.question.costs import Costs
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Split
+from ifonly.record.cell_costs import HALF_ULP, cell_costs, level_costs
 from ifonly.record.parts import Refused
 
 __all__ = ["TreeParts"]
 
 BoolArray = npt.NDArray[np.bool_]
-_HALF_ULP = 2.0**-53
-_COST_OPERATIONS = 8.0  # roundings in the cost of one cell: a difference, two products, a square and three sums
+_SUM_OPERATIONS = 8.0  # roundings between a cost and what is left for it, twice as many as there are
+_LEAST = 2.0**-1074  # the least float above 0: by as much a product may be off that is nearly 0
 
 
 class TreeParts:
@@ -32,40 +34,51 @@ class TreeParts:
 
     Every feature has options: the cells between all cuts of the trees, or its levels. They stand one after the other in
     flat tables, with the feature that owns each, a lower bound on its cost, and whether it is where the factual is.
+    The cost of a point is the sum of its features' costs, or the `largest` of them.
     """
 
     def __init__(
-        self, statement: Statement, goal: Goal, box: Box, most: int, bound: float, form: Ensemble, gaps: list[Affine]
+        self,
+        statement: Statement,
+        goal: Goal,
+        box: Box,
+        most: int,
+        bound: float,
+        form: Ensemble,
+        gaps: list[Affine],
+        costs: Costs,
+        *,
+        largest: bool,
     ) -> None:
-        self.goal, self.form, self.box, self.most, self.bound = goal, form, box, most, bound
+        self.goal, self.form, self.box, self.most, self.bound, self.largest = goal, form, box, most, bound, largest
         self.schema, self.factual = statement.query.schema, statement.query.factual
         self.features = [j for j in range(len(self.schema)) if not box.missing[j]]
         self.cells: dict[int, Cells] = {}
-        self._tabulate(statement)
+        self._tabulate(costs)
         self._tabulate_leaves(form, gaps)
         self.open: BoolArray | None = np.ones(len(self.owner), dtype=np.bool_)
         self._restrict()
 
-    def _tabulate(self, statement: Statement) -> None:
+    def _tabulate(self, table: Costs) -> None:
         costs, homes = [], []
-        table, cuts = statement.costs(), self.form.cuts()
+        cuts = self.form.cuts()
         for j in self.features:
             feature, part = self.schema.features[j], self.schema.slice(j)
             if isinstance(feature, Numeric):
                 lower, upper, hat = float(self.box.lower[j]), float(self.box.upper[j]), float(self.factual[part][0])
                 cells = Cells.of(feature, lower, upper, cuts.get(j, np.empty(0)))
                 self.cells[j], nearest = cells, cells.nearest(hat)
-                costs.append(table.numeric(j, nearest - hat))
+                costs.append(cell_costs(table, j, nearest, hat))
                 homes.append(nearest == hat)
             else:
-                costs.append(table.level_costs(self.schema, j, self.factual))
+                costs.append(level_costs(table, self.schema, j, self.factual))
                 homes.append(self.factual[part] > 0)
         sizes = [len(c) for c in costs]
         self.first = np.cumsum([0, *sizes])[:-1].astype(np.int64)
         self.size = np.array(sizes, dtype=np.int64)
         self.owner = np.repeat(np.arange(len(sizes)), sizes)
         self.place = np.arange(sum(sizes)) - self.first[self.owner] if sizes else np.empty(0, dtype=np.int64)
-        self.cost = np.concatenate(costs) * (1.0 - _COST_OPERATIONS * _HALF_ULP) if costs else np.empty(0)
+        self.cost = np.concatenate(costs) if costs else np.empty(0)
         self.home = np.concatenate(homes) if homes else np.empty(0, dtype=np.bool_)
 
     def _tabulate_leaves(self, form: Ensemble, gaps: list[Affine]) -> None:
@@ -171,13 +184,17 @@ class TreeParts:
                 return None
             if int(must.sum()) == self.most:
                 options = options & (must[self.owner] | self.home)
+            if self.largest:
+                options = options & (self.cost < self.bound)
+                continue
             least = np.minimum.reduceat(np.where(options, self.cost, inf), self.first)
-            total = fsum(least)
-            if total >= self.bound:
+            if self.bound == inf:
+                continue
+            if fsum([*least, -self.bound]) >= 0.0:
                 return None
-            error = _COST_OPERATIONS * _HALF_ULP * (self.bound + self.cost)
-            options = options & (self.cost - least[self.owner] <= self.bound - total + error)
-        return options
+            error = _SUM_OPERATIONS * HALF_ULP * (self.bound + self.cost)
+            options = options & (self.cost - least[self.owner] <= self.bound - fsum(least) + error)
+        return options if np.logical_or.reduceat(options, self.first).all() else None
 
     def _out_of_reach(self, options: BoolArray) -> bool:
         """Whether the best leaves left do not suffice, or the only ones left are refused by the model's own sum."""
@@ -212,7 +229,7 @@ def _upper(values: FloatArray, gap: Affine) -> FloatArray:
     total = picked.sum(axis=1)
     if len(gap.columns) == 1 and abs(float(gap.values[0])) == 1.0:
         return np.asarray(total)
-    room = 2.0 * (len(gap.columns) + 1) * _HALF_ULP * np.abs(picked).sum(axis=1)
+    room = 2.0 * (len(gap.columns) + 1) * (HALF_ULP * np.abs(picked).sum(axis=1) + _LEAST)
     return np.asarray(np.nextafter(total + room, inf))
 
 

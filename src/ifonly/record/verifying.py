@@ -21,6 +21,7 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import IfOnlyError, IfOnlyWarning, Infeasible, NoCounterfactual, SchemaError
 from ifonly.question.abilities import verified
 from ifonly.record.checks import Check
+from ifonly.record.claims import changes, claims, nth, number_of, same_value, schema_checks, words
 from ifonly.record.criteria import criteria_from_data, criteria_to_data
 from ifonly.record.fingerprints import of_json
 from ifonly.record.reading import read_record
@@ -29,7 +30,7 @@ from ifonly.record.writing import describe, salted
 from ifonly.result.origin import Origin
 from ifonly.result.serial import feature_from_dict, frame_from_dict, value_of
 from ifonly.runtime.deadline import Deadline
-from ifonly.tolerances import DUST, FEASIBILITY, OPTIMALITY, ROUNDING
+from ifonly.tolerances import DUST, FEASIBILITY
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -144,13 +145,14 @@ class _Verification:
                 "origin", False, "The record does not say under which policy it was made, so nothing can be checked."
             )
             return
-        yield from self._claims()
+        yield from claims(self.data, self.origin)
         try:
             explainer = self._explainer(model, X, y)
         except IfOnlyError as error:
             yield Check("policy", False, f"The question cannot be put together again: {error}")
             return
         yield from self._prints(explainer)
+        yield from schema_checks(self.data, self.origin, X)
         row = self._factual()
         if row is None:
             yield Check("factual", None, "The record leaves the factual out; pass it to check the answers.")
@@ -159,44 +161,6 @@ class _Verification:
             same = salted(row, self.salt) == self.data["factual"]["hmac_sha256"]
             yield Check("factual", same, "The factual is " + ("" if same else "not ") + "the one that was salted.")
         yield from self._answers(explainer, row)
-
-    # -- the record by itself -------------------------------------------------------------------------------------------
-    def _claims(self) -> Iterator[Check]:
-        """Check that what a record says of its proofs is in agreement with itself."""
-        for i, answer in enumerate(self.data.get("counterfactuals", ())):
-            proof = answer["certificate"]
-            cost, bound = _number(proof["objective"]), _number(proof["bound"])
-            if not bound <= cost + _AGREE * abs(cost):
-                yield Check(
-                    "bound", False, f"{_nth(i)} costs {cost!r}, less than its bound {bound!r}: one of them is wrong."
-                )
-            elif proof["proven"] and cost - bound > OPTIMALITY * abs(cost) * (1.0 + _AGREE):
-                yield Check("bound", False, f"{_nth(i)} is called proven at {cost!r}, but its bound is {bound!r}.")
-            else:
-                word = "proven optimal" if proof["proven"] else proof["status"].replace("_", " ")
-                if proof.get("observed") and (proof["proven"] or np.isfinite(bound)):
-                    yield Check("bound", False, f"{_nth(i)} claims a bound, but its model was only observed.")
-                    continue
-                if proof.get("observed"):
-                    yield Check("bound", True, f"{_nth(i)} costs {cost:.6g}; not proven: the model was only observed.")
-                    continue
-                yield Check(
-                    "bound", True, f"{_nth(i)} costs {cost:.6g}, is said to be {word}, with the bound {bound:.6g}."
-                )
-                yield from self._solver(i, proof)
-
-    def _solver(self, i: int, proof: Mapping[str, Any]) -> Iterator[Check]:
-        """Say that an answer was closed by a mixed-integer solver, with what settings, and that none of it is replayed."""
-        told = (self.origin or {}).get("options", {}).get("settings")
-        if told is None or "proof" in self.data or not str(told["solver"]).startswith(str(proof["solver"])):
-            return
-        first, second = told["first"], told["second"]
-        yield Check(
-            "solver",
-            None,
-            f"{_nth(i)} was closed by {told['solver']} with {_listed(first)}, at its own tolerances, and confirmed with "
-            f"{_listed(second)}; a solver's run cannot be replayed.",
-        )
 
     def _explainer(self, model: Any, X: Any, y: Any) -> Explainer:
         from ifonly.explain import Explainer  # noqa: PLC0415 - records are written by its answers
@@ -220,6 +184,14 @@ class _Verification:
                 surrogate=options.get("surrogate"),
             )
 
+    def _policy(self) -> tuple[Any, ...] | None:
+        """Return the criteria of the record, house and call; None where it holds some only by their fingerprints."""
+        assert self.origin is not None
+        policy = self.origin["policy"]
+        if self.criteria is not None:
+            return None
+        return (*criteria_from_data(policy["house"]), *criteria_from_data(policy["call"]))
+
     def _prints(self, explainer: Explainer) -> Iterator[Check]:
         """Compare fingerprints and versions; what differs is named."""
         assert self.origin is not None
@@ -232,10 +204,10 @@ class _Verification:
             told = criteria_to_data(tuple(self.criteria))
             same = told in ([*policy["house"], *policy["call"]], policy["house"])
             yield Check("policy", same, "The criteria given are " + ("" if same else "not ") + "those of the record.")
-        for name, words in (("model", "model"), ("schema", "schema"), ("training", "training data")):
+        for name, said in (("model", "model"), ("schema", "schema"), ("training", "training data")):
             same = now["sha256"][name] == then["sha256"][name]
             says = "is the one of the record" if same else "is another one than that of the record"
-            yield Check(name, same, f"The {words} {says} (SHA-256 {then['sha256'][name][:12]}...).")
+            yield Check(name, same, f"The {said} {says} (SHA-256 {then['sha256'][name][:12]}...).")
         differing = [
             f"{package} {then['versions'][package]} then, {version} now"
             for package, version in now["versions"].items()
@@ -263,19 +235,33 @@ class _Verification:
         except IfOnlyError as error:
             yield Check("question", False, f"The question cannot be asked any more: {error}")
             return
+        yield from words(self.data, self.origin, question, self._policy())
         if self.data["kind"] == "impossible":
-            yield self._asked_again(explainer, row, want)
+            if "prediction" in self.data:  # not in the first records of this format
+                yield from self._of_factual(explainer, question)
+            yield from self._impossible(explainer, question, row, want)
             return
-        said = explainer.model.predict(question.query.factual[None, :])[0]
-        then = value_of(self.data["prediction"])
-        same = _same(said, then)
-        yield Check("factual", same, f"The model says {said!s} of the factual" + ("." if same else f", not {then!s}."))
-        yield from _score(question, question.query.factual[None, :], self.data["score"], "The factual")
+        yield from self._of_factual(explainer, question)
         for i, answer in enumerate(self.data["counterfactuals"]):
-            yield from self._answer(question, explainer, answer, _nth(i), row)
+            yield from self._answer(question, explainer, answer, nth(i), row)
         if "proof" in self.data or self.proof is not None:
             limit = Deadline.after(self.time_limit)
             yield from proof_checks(self.data, self.proof, question.statement, question.goal, limit)
+
+    def _of_factual(self, explainer: Explainer, question: Question) -> Iterator[Check]:
+        """Compare what the model says of the factual with what was written."""
+        said = explainer.model.predict(question.query.factual[None, :])[0]
+        then = value_of(self.data["prediction"])
+        same = same_value(said, then)
+        yield Check("factual", same, f"The model says {said!s} of the factual" + ("." if same else f", not {then!s}."))
+        yield from _score(question, question.query.factual[None, :], self.data["score"], "The factual")
+
+    def _impossible(self, explainer: Explainer, question: Question, row: pd.DataFrame, want: Any) -> Iterator[Check]:
+        """Replay the proof that there is no answer, and ask again for the clash."""
+        if "proof" in self.data or self.proof is not None:
+            limit = Deadline.after(self.time_limit)
+            yield from proof_checks(self.data, self.proof, question.statement, question.goal, limit)
+        yield self._asked_again(explainer, row, want)
 
     def _asked_again(self, explainer: Explainer, row: pd.DataFrame, want: Any) -> Check:
         told = set(self.data["conflict"])
@@ -289,6 +275,8 @@ class _Verification:
             return Check("conflict", True, f"Asked again, it is impossible again.{other}")
         except NoCounterfactual as error:
             return Check("conflict", None, f"Asked again, no verdict: {error}")
+        except IfOnlyError as error:
+            return Check("conflict", False, f"The question cannot be asked again: {error}")
         return Check("conflict", False, "Asked again, there is an answer: it is not impossible.")
 
     def _answer(
@@ -301,12 +289,12 @@ class _Verification:
         u = question.query.schema.encode(frame, missing=True)
         confirmed = bool(question.goal.confirmed(u)[0])
         said, then = explainer.model.predict(u)[0], value_of(answer["prediction"])
-        good = confirmed and _same(said, then)
+        good = confirmed and same_value(said, then)
         yield Check(
             "prediction",
             good,
             f"{name}: the model says {said!s}, {'as wanted' if confirmed else 'not as wanted'}"
-            + ("." if _same(said, then) else f", and not {then!s} as written."),
+            + ("." if same_value(said, then) else f", and not {then!s} as written."),
         )
         yield from _score(question, u, answer["score"], name)
         broken = [
@@ -319,22 +307,19 @@ class _Verification:
             not broken,
             f"{name}: " + (f"breaks {'; '.join(broken)}." if broken else "all demands are met, measured anew."),
         )
-        cost, told = float(question.statement.objective(u)[0]), _number(answer["certificate"]["objective"])
+        cost, told = float(question.statement.objective(u)[0]), number_of(answer["certificate"]["objective"])
         same = abs(cost - told) <= _AGREE * max(abs(cost), abs(told))
         yield Check(
             "cost", same, f"{name}: its cost, measured anew, is {cost!r}" + ("." if same else f", not {told!r}.")
         )
-        moved = {f.name for f, c in zip(schema.features, question.query.changed(u)[0], strict=True) if c}
-        listed = {c["feature"] for c in answer["changes"]}
-        if moved != listed:
-            yield Check("changes", False, f"{name}: it changes {sorted(moved)}, but {sorted(listed)} are listed.")
+        yield from changes(question, answer, u, name)
         if answer["ranges"]:
             yield self._ranges(question, answer["ranges"], u[0], name)
 
     def _ranges(self, question: Question, ranges: Mapping[str, Any], u: Any, name: str) -> Check:
         """Put corners and random points of the ranges, one feature at a time and all together, to the model."""
         schema = question.query.schema
-        ends = {schema.index(n): (_number(low), _number(high)) for n, (low, high) in ranges.items()}
+        ends = {schema.index(n): (number_of(low), number_of(high)) for n, (low, high) in ranges.items()}
         ends = {
             j: pair for j, pair in ends.items() if isinstance(schema.features[j], Numeric) and np.isfinite(pair).all()
         }
@@ -359,7 +344,7 @@ class _Verification:
 def _score(question: Question, u: Any, told: Any, name: str) -> Iterator[Check]:
     """Compare a score with what is computed now; it depends on every value of the row, those that did not change too."""
     if told is not None:
-        now, then = float(question.goal.score_of(u)[0]), _number(told)
+        now, then = float(question.goal.score_of(u)[0]), number_of(told)
         same = bool(np.isclose(now, then, rtol=_SCORES, atol=_SCORES))
         yield Check(
             "score", same, f"{name}: its score is {now:.9g}" + ("." if same else f", not {then:.9g} as written.")
@@ -388,22 +373,3 @@ def _at(u: Any, schema: Schema, values: Mapping[int, float]) -> Any:
     for j, value in values.items():
         out[schema.starts[j]] = value
     return out
-
-
-def _same(said: Any, then: Any) -> bool:
-    if isinstance(then, float) and not isinstance(said, str):
-        return bool(np.isclose(float(said), then, rtol=_AGREE, atol=ROUNDING))
-    return bool(said == then) or str(said) == str(then)
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
-
-
-def _listed(settings: Mapping[str, Any]) -> str:
-    """Return settings in words."""
-    return ", ".join(f"{str(key).replace('_', ' ')} {value}" for key, value in settings.items())
-
-
-def _nth(i: int) -> str:
-    return f"Answer {i + 1}"

@@ -18,6 +18,7 @@ from ifonly.criteria.validity import as_target
 from ifonly.errors import CriterionError, Infeasible
 from ifonly.record.criteria import criteria_to_data, in_words
 from ifonly.record.fingerprints import of_json, of_model, of_training
+from ifonly.record.proof import describe_proof
 from ifonly.result.origin import Origin
 from ifonly.result.serial import (
     FORMAT,
@@ -135,12 +136,13 @@ def record_of(explanation: Explanation, factual: Factual = "full", salt: bytes |
     return _hidden(data, explanation.factual, factual, salt)
 
 
-def write_record(explanation: Explanation, path: Path) -> list[Path]:
-    """Write an explanation as a record, and its proof beside it; return what was written."""
-    proof, beside = explanation.proof, path.with_suffix(".proof")
+def write_record(said: Explanation | Infeasible, path: Path) -> list[Path]:
+    """Write an explanation or an impossibility as a record, and its proof beside it; return what was written."""
+    proof, beside = said.proof, path.with_suffix(".proof")
     if beside == path:
         raise CriterionError(f"{path.name!r} is the name of a proof. Give the record another ending, e.g. .json.")
-    path.write_text(explanation.to_json() + "\n", encoding="utf-8")
+    text = json.dumps(said.record(), indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
     if proof is None:
         return [path]
     beside.write_bytes(proof)
@@ -164,11 +166,18 @@ def infeasible_to_dict(error: Infeasible, factual: Factual = "full", salt: bytes
         "relaxations": [
             {"demand": r.demand, "change": r.change, "amount": plain_value(float(r.amount))} for r in error.relaxations
         ],
+        **(
+            {}
+            if error.score is None
+            else {"prediction": plain_value(error.prediction), "score": plain_value(error.score)}
+        ),
         "factual": frame_to_dict(error.factual),
         "schema": [feature_to_dict(f) for f in error.schema.features],
         "origin": dict(error.origin.data()),
     }
-    return data if factual == "full" else _hidden(data, error.factual, factual, salt)
+    if factual != "full":
+        return _hidden(data, error.factual, factual, salt)
+    return data if error.proof is None else {**data, "proof": describe_proof(error.proof)}
 
 
 def _hidden(data: dict[str, Any], row: pd.DataFrame, how: Factual, salt: bytes | None) -> dict[str, Any]:

@@ -548,14 +548,17 @@ static int split_anywhere(Search *s) {
 }
 
 static int split_around(Search *s) {
-    /* No point of the meeting is an answer, for all of them have the same scores: what is left around it, as boxes. */
+    /* No point of the meeting is an answer, for all of them have the same scores: what is left around it, as boxes. Each is
+       split off what comes next, so the meeting itself is the first part of the trail, and the last box its second. */
     size_t before = s->n_nodes;
     for (int32_t k = 0; k < s->n_numbers; k++) {
         if (s->there_low[k] > s->low[k]) {
+            if (!note_cut(s, k, s->there_low[k] - 1, 1)) return 0;
             if (!push(s, 0.0, s->own, ~(uint64_t)0)) return 0;
             part_low(s, s->n_nodes - 1)[s->n_numbers + k] = s->there_low[k] - 1;
         }
         if (s->there_high[k] < s->high[k]) {
+            if (!note_cut(s, k, s->there_high[k], 0)) return 0;
             if (!push(s, 0.0, s->own, ~(uint64_t)0)) return 0;
             part_low(s, s->n_nodes - 1)[k] = s->there_high[k] + 1;
         }
@@ -565,6 +568,7 @@ static int split_around(Search *s) {
         uint64_t others = 0;
         for (int32_t w = s->word_first[c]; w < s->word_first[c + 1]; w++) others |= s->allowed[w] & ~s->there_allowed[w];
         if (others) {
+            if (!note_levels(s, c, s->there_allowed)) return 0;
             if (!push(s, 0.0, s->own, ~(uint64_t)0)) return 0;
             uint64_t *allowed = part_allowed(s, s->n_nodes - 1);
             for (int32_t w = s->word_first[c]; w < s->word_first[c + 1]; w++) allowed[w] &= ~s->there_allowed[w];
@@ -572,6 +576,7 @@ static int split_around(Search *s) {
         for (int32_t w = s->word_first[c]; w < s->word_first[c + 1]; w++) s->allowed[w] &= s->there_allowed[w];
     }
     if (s->n_nodes == before) return 2;
+    if (!note_leaf(s)) return 0;
     for (size_t at = before; at < s->n_nodes; at++) s->nodes[at].share = s->share / (double)(s->n_nodes - before);
     return 1;
 }

@@ -135,6 +135,7 @@ class Question:
             if found.u is None and course.spare is not None:
                 break
             if found.infeasible:
+                course.note_none(found)
                 if not self.deadline.passed and course.descend():
                     continue
                 break
@@ -164,7 +165,10 @@ class Question:
         if not course.gives_up(first=first):
             beyond, margin = course.beyond(closed=found.infeasible), max(course.statement.margin, course.origin.margin)
             asked = replace(course.statement, margin=margin, tie=course.origin.tie)
-            raise explain_infeasibility(asked, self.backend, self._limits(), self.deadline, margin=beyond)
+            error = explain_infeasibility(asked, self.backend, self._limits(), self.deadline, margin=beyond)
+            if self.proof:
+                error.trail = b"" if course.none is None else self._kept(course.origin, course.none, np.inf)
+            raise error
 
     def _is_worth_climbing(self, course: Course, found: Found, cost: float) -> bool:
         """Whether an answer beyond the edge is dearer than proven, and there is time to prove it for a named margin."""
@@ -175,6 +179,10 @@ class Question:
     def _answer(self, u: FloatArray, found: Found, course: Course) -> Answer:
         """Return a verified point as an answer, proven as far as the bound of what was found goes."""
         asked = replace(course.statement, margin=course.certified.margin)
+        if self.proof:
+            # a wider margin than the first is proven for fewer points than a replay looks at
+            shown = course.certified.margin <= course.origin.margin
+            found = replace(found, trail=self._kept(course.origin, found.trail, found.bound) if shown else b"")
         return Answer(self._counterfactual(u, asked, found), u, found, course.statement)
 
     def _end_of(self, course: Course, found: Found, *, first: bool) -> Answer:
@@ -195,6 +203,14 @@ class Question:
             )
         assert course.u is not None
         raise self._unverified(course.u, course.statement, course.noise)
+
+    def _kept(self, statement: Statement, trail: bytes, bound: float) -> bytes:
+        """Return the trail of a search, or the duals of the question as one linear program where a solver closed it."""
+        if trail:
+            return trail
+        from ifonly.search.duals import dual_trail  # noqa: PLC0415 - loaded when a proof is asked for
+
+        return dual_trail(statement, bound, self.deadline)
 
     def _unverified(self, u: FloatArray, statement: Statement, noise: float) -> Exception:
         """Return the error of a point that the model refuses, whatever was tried."""
@@ -342,19 +358,23 @@ class Question:
         decided = read.decide(read.form(row))[0]
         return read.classes[int(decided)] if read.classes else float(decided)
 
+    def of_factual(self) -> tuple[Any, float]:
+        """Return what the model says of the factual, and its score."""
+        u = self.query.factual[None, :]
+        return self._said(u), float(self.goal.score_of(u)[0])
+
     def explanation(
         self, several: Several, seconds: float, origin: Origin | None = None, given: TableKind = ANY_TABLE
     ) -> Explanation:
         """Put the answers together."""
-        u, answers = self.query.factual[None, :], several.answers
+        answers = several.answers
         model = self.query.model
         has_probabilities = model.read.link.has_probabilities
         speaking = [c for c in self.statement.criteria if isinstance(c, Remarks)]
         return Explanation(
             answers,
             self.frame.field(),
-            self._said(u),
-            float(self.goal.score_of(u)[0]),
+            *self.of_factual(),
             self.goal.text.removeprefix("want "),
             self.query.schema,
             several.status,

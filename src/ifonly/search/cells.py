@@ -131,6 +131,7 @@ class Splitting:
         self.most, self.patient, self.ledger, self.any_point = most, patient, ledger, any_point
         self.tuning, self.most_parts = self.reducer.statement.query.tuning.cells, most_parts
         self.parts, self.met = 0, False
+        self._noted = False  # whether the ledger has the last split already
 
     def run(self, box: Box, deadline: Deadline) -> Ended:
         """Search a box and say how that ended; closed: nothing better than the incumbent is left in it, for certain."""
@@ -243,6 +244,9 @@ class Splitting:
 
         What a reduction took away before the split lies on either side of it, and is taken away there again.
         """
+        if self._noted:
+            self._noted = False
+            return
         if not children:
             ledger.leaf()
             return
@@ -379,6 +383,9 @@ class Splitting:
         cost = grid.elsewhere + float(there[0].sum() + there[1].sum())
         met = self._offer(meeting) if cost <= self.progress.budget else Offer.REFUSED
         if met is Offer.DEAD:
+            if self.ledger is not None:
+                grid.note_around(self.ledger, part, meeting)
+                self._noted = True
             return grid.around(part, meeting)
         dearer = np.concatenate([there[0] - here[0], there[1] - here[1]])
         k = int(dearer.argmax()) if dearer.size else -1
@@ -395,16 +402,13 @@ class Splitting:
         """Offer the cheapest point of the intersection as incumbent; say what became of it.
 
         In the intersection every tree is in its best leaf, so all points have the same scores: where these miss the goal, as
-        at a tie that the bound could not tell from a win, none of them is an answer. A proof is divided by single
-        features all the way, so there this is not used.
+        at a tie that the bound could not tell from a win, none of them is an answer.
         """
         u = self.grid.point(meeting, self.incumbents.start)
         if self.incumbents.offer(u):
             self.met = True
             return Offer.TAKEN
-        misses = (
-            self.any_point and self.ledger is None and not self.reducer.goal.holds(self.incumbents.query, u[None, :])[0]
-        )
+        misses = self.any_point and not self.reducer.goal.holds(self.incumbents.query, u[None, :])[0]
         return Offer.DEAD if misses else Offer.REFUSED
 
     def _anywhere(self, part: Part) -> list[Part]:

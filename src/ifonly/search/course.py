@@ -44,6 +44,8 @@ class Course:
         The best lower bound, and the parts of the search that showed it.
     u
         The last point found.
+    none
+        The parts of the search that showed that nothing clears the first margin; None: it was not shown.
     spare
         An answer that is confirmed, with its cost, while a firmer or a proven one is looked for.
     """
@@ -60,6 +62,7 @@ class Course:
     bound: float = -np.inf
     trail: bytes = b""
     u: FloatArray | None = None
+    none: bytes | None = None
     spare: tuple[FloatArray, float] | None = None
 
     @classmethod
@@ -107,6 +110,11 @@ class Course:
             self.trail = found.trail if found.bound >= self.bound else self.trail
             self.bound = max(self.bound, found.bound)
         self.u = found.u if found.u is not None else self.u
+
+    def note_none(self, found: Found) -> None:
+        """Keep what a search has shown that found nothing, if it was asked for all that clears the first margin."""
+        if self.whole and self.statement.demands == self.origin.demands and self.none is None:
+            self.none = found.trail
 
     def climb(self, best: tuple[FloatArray, float]) -> None:
         """Ask for what clears the threshold as an answer has to: proven is what a bound shows for all of that."""

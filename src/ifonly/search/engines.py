@@ -17,7 +17,7 @@ from ifonly.question.demand import Demand
 from ifonly.question.found import Ended, Found
 from ifonly.question.guidance import Branch, Branches
 from ifonly.question.statement import Statement
-from ifonly.question.trail import Ledger
+from ifonly.question.trail import Ledger, alternatives
 from ifonly.runtime.deadline import Deadline
 from ifonly.search.boxes import Boxes
 from ifonly.search.cells import Cells
@@ -61,7 +61,7 @@ def find(
     """
     box = statement.box()
     if box.empty() is not None:
-        return Found.nothing()
+        return _nothing(proof=proof)
     tried = engines_for(backend) if engines is None else tuple(engines)
     hunt = _Hunt(tried, backend, limits, deadline.within(limits.seconds), on_event, proof)
     for demand in statement.demands:
@@ -85,7 +85,7 @@ class _Hunt:
     def in_box(self, statement: Statement, box: Box, cutoff: float) -> Found:
         """Try the engines in turn, until one does not give up."""
         if box.empty() is not None:
-            return Found.nothing()
+            return _nothing(proof=self.proof)
         ledger = Ledger() if self.proof else None
         limits = replace(self.limits, cutoff=cutoff)
         progress = Progress(self.backend, limits, self.deadline, self.on_event, ledger)
@@ -106,6 +106,7 @@ class _Hunt:
     def over_branches(self, statement: Statement, demand: Demand, branches: Iterable[Branch]) -> Found:
         """Search alternatives in the order of their bounds until the next bound passes the best answer."""
         best, value, open_bound = Found.nothing(), self.limits.cutoff, np.inf
+        trails: dict[int | None, bytes] = {}
         for branch in branches:
             if branch.bound > value * (1.0 - ROUNDING):
                 break
@@ -123,6 +124,7 @@ class _Hunt:
                 continue
             # The bounds of alternatives may be linear programs, even where all that is left of one needs no solver.
             solver = self.backend.label if found.solver == NO_SOLVER and branch.by_solver else found.solver
+            trails[branch.name] = found.trail
             found = replace(found, solver=solver, trail=b"")
             if found.ended is not Ended.CLOSED:
                 open_bound = min(open_bound, max(found.bound, branch.bound))
@@ -137,4 +139,11 @@ class _Hunt:
         if open_bound < np.inf:
             ended = Ended.LIMIT if best.ended is Ended.CLOSED else best.ended
             return replace(best, ended=ended, bound=min(best.bound, open_bound))
-        return best
+        return replace(best, trail=alternatives(trails))
+
+
+def _nothing(*, proof: bool) -> Found:
+    """Return that an empty box has no point; the proof of it is the box itself, as its only part."""
+    ledger = Ledger()
+    ledger.leaf()
+    return replace(Found.nothing(), trail=bytes(ledger.data) if proof else b"")

@@ -18,6 +18,7 @@ from ifonly.data.schema import Numeric
 from ifonly.models.forms.leaves import Leaves
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
+from ifonly.question.trail import Ledger
 from ifonly.search.reduce import Reducer
 from ifonly.tolerances import DUST as _DUST
 
@@ -180,6 +181,20 @@ class Grid:
                 boxes.append(part.levels(~(here & hole.allowed)))
             part = part.levels(~here | hole.allowed)
         return boxes
+
+    def note_around(self, ledger: Ledger, part: Part, hole: Part) -> None:
+        """Note these boxes, each split off what comes next: the hole is the first part, and the last box the second."""
+        for k, j in enumerate(self.numbers):
+            first, last, ends = int(hole.low[k]), int(hole.high[k]), self.highest[int(self.first[k]) :]
+            if first > part.low[k]:
+                ledger.cut(j, float(ends[first - 1]), second_first=True)
+            if last < part.high[k]:
+                ledger.cut(j, float(ends[last]))
+        for c, j in enumerate(self.categories):
+            span = self.span(c)
+            if (part.allowed[span] & ~hole.allowed[span]).any():
+                ledger.levels(j, hole.allowed[span])
+        ledger.leaf()
 
     # -- points -------------------------------------------------------------------------------------------------
     def point(self, part: Part, start: FloatArray) -> FloatArray:

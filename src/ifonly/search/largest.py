@@ -16,6 +16,8 @@ from ifonly.events import Built
 from ifonly.program.box import Box
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
+from ifonly.question.trail import Ledger
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.cells import Splitting
 from ifonly.search.engine import NO_SOLVER, by_cells, largest_only
 from ifonly.search.incumbents import Incumbents
@@ -62,8 +64,9 @@ class LargestChange:
                 radius = 0.5 * (bound + min(radius, hard))
             inside = reducer.within(box, radius)
             most = parts if np.isfinite(radius) else None
-            search = Splitting(incumbents, question.most, patient=True, any_point=True, most_parts=most)
-            ended = Ended.CLOSED if inside.empty() is not None else search.run(inside, progress.deadline)
+            ledger = None if progress.ledger is None else Ledger()
+            search = Splitting(incumbents, question.most, patient=True, ledger=ledger, any_point=True, most_parts=most)
+            ended = _searched(search, inside, progress.deadline)
             if search.met:
                 progress.tell_best(bound)
             elif ended is Ended.GAVE_UP:
@@ -75,7 +78,18 @@ class LargestChange:
                 return progress.found()
             elif radius >= progress.budget:
                 progress.solver = NO_SOLVER
+                if progress.ledger is not None and ledger is not None:
+                    progress.ledger.data += ledger.data  # the last box is the proof; those before it were smaller
                 return progress.found()
             else:
                 bound = radius
                 progress.raise_floor(bound)
+
+
+def _searched(search: Splitting, box: Box, deadline: Deadline) -> Ended:
+    """Search a box, of which a small radius may have left nothing."""
+    if box.empty() is None:
+        return search.run(box, deadline)
+    if search.ledger is not None:
+        search.ledger.leaf()
+    return Ended.CLOSED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ifonly.solvers.bounds import safe_bound
 from ifonly.solvers.highs import load
 from ifonly.tolerances import LP_EXACT
 
-__all__ = ["solve_linear"]
+__all__ = ["duals_of", "solve_linear"]
 
 
 def solve_linear(program: MipArrays, limits: Limits, *, exact: bool = False) -> Solution:
@@ -75,6 +76,38 @@ def _is_empty(highs: Any, program: MipArrays) -> bool:
         return True
     ray = _ray(highs, program.n_rows)
     return ray is not None and safe_bound(program, ray, np.zeros(program.n_columns)) > 0.0
+
+
+def duals_of(program: MipArrays, seconds: float, *, infeasible: bool = False) -> tuple[FloatArray, float] | None:
+    """Return duals of a program without its integers, and the safe bound that they give; None where there are none.
+
+    With `infeasible`, the duals of no cost, and a bound above 0 proves that there is no point.
+    """
+    highs = load(replace(program, integer=np.zeros(program.n_columns, dtype=np.bool_), squares=(), convex=()))
+    nothing = np.zeros(program.n_columns)
+    for options in ({}, {"presolve": "off", "simplex_strategy": 1}):
+        if seconds <= 0.0:
+            return None
+        for key, value in {"time_limit": float(min(seconds, 1e9)), **options}.items():
+            highs.setOptionValue(key, value)
+        if options:
+            highs.clearSolver()
+        highs.run()
+        if infeasible:
+            ray = _ray(highs, program.n_rows)
+            tried = [*_suspects(program), *([] if ray is None else [ray])]
+            proofs = [(y, safe_bound(program, y, nothing)) for y in tried]
+            best = max(proofs, key=lambda pair: pair[1], default=None)
+            if best is not None and best[1] > 0.0:
+                return best
+            continue
+        solution = highs.getSolution()
+        if solution.dual_valid:
+            y = np.asarray(solution.row_dual, dtype=np.float64)
+            sides = np.where(y > 0.0, program.row_lower, program.row_upper)
+            y = np.where(np.isfinite(sides) & np.isfinite(y), y, 0.0)
+            return y, safe_bound(program, y)
+    return None
 
 
 def _suspects(program: MipArrays) -> Iterator[FloatArray]:

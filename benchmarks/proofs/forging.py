@@ -1,0 +1,170 @@
+"""Forgers of proofs: each changes one thing, and writes fresh checksums and counts wherever they help."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from benchmarks.proofs.asking import Proven
+from ifonly.question.abilities import verified
+from ifonly.question.found import Ended, Found
+from ifonly.question.trail import Alternative, Duals, Event, Leaf, Ledger, Split, alternatives, events
+from ifonly.record.proof import describe_proof, pack, unpack
+from ifonly.search.answering import Several
+
+__all__ = ["KINDS", "forged"]
+
+Forged = tuple[dict[str, Any], bytes] | None
+
+
+def _sealed(p: Proven, trail: bytes, **certificate: float) -> Forged:
+    """Return a record and a proof whose fingerprints and counts fit each other."""
+    record, data = copy.deepcopy(p.record), pack([trail, *unpack(p.proof)[1:]])
+    record["proof"]["sha256"] = sha256(data).hexdigest()
+    if trail:  # a proof without parts would be none
+        record["proof"]["parts"] = describe_proof(data)["parts"]
+    if certificate:
+        record["counterfactuals"][0]["certificate"].update(certificate)
+    return record, data
+
+
+def part_removed(p: Proven, rng: np.random.Generator) -> Forged:
+    """Leave out one closed part."""
+    parts = list(events(unpack(p.proof)[0]))
+    i = int(rng.choice([i for i, e in enumerate(parts) if isinstance(e, Leaf | Duals)]))
+    return _sealed(p, _written([*parts[:i], *parts[i + 1 :]]))
+
+
+def bound_raised(p: Proven, rng: np.random.Generator) -> Forged:
+    """Claim a bound above the answer's own cost."""
+    if p.impossible:
+        return None
+    cost = float(p.record["counterfactuals"][0]["certificate"]["objective"])
+    return _sealed(p, unpack(p.proof)[0], bound=cost * float(1.0 + rng.uniform(1e-4, 0.5)) + 1e-12)
+
+
+def leaf_changed(p: Proven, rng: np.random.Generator) -> Forged:
+    """Write something else in the place of a closed part: half of it, a part of another kind, a cut at no number."""
+    parts = list(events(unpack(p.proof)[0]))
+    i = int(rng.choice([i for i, e in enumerate(parts) if isinstance(e, Leaf | Duals)]))
+    cuts: list[list[Event]] = [
+        [Split(0, value=float("nan")), Leaf(), Leaf()],
+        [Split(2**31, value=0.0), Leaf(), Leaf()],
+        [Split(0, levels=np.ones(60_000, dtype=np.bool_)), Leaf(), Leaf()],
+        [Duals(1, np.zeros(1, dtype=np.int64), np.ones(1))],
+        [Leaf(), Leaf()],
+    ]
+    return _sealed(p, _written([*parts[:i], *cuts[int(rng.integers(len(cuts)))], *parts[i + 1 :]]))
+
+
+def answer_dearer(p: Proven, rng: np.random.Generator) -> Forged:
+    """Put another row in the place of the answer, an answer indeed, with its own cost as cost and bound."""
+    if p.impossible:
+        return None
+    question, statement = p.question, p.question.statement
+    own = float(p.record["counterfactuals"][0]["certificate"]["objective"])
+    rows = question.query.training.U
+    rows = rows[rng.permutation(len(rows))[:400]]
+    cost = statement.objective(rows)
+    good = np.isfinite(cost) & (cost > own * (1.0 + 1e-4)) & question.goal.confirmed(rows)
+    for u in rows[good]:
+        if all(bool(verified(d, question.query, u[None, :])[0]) for d in statement.demands if d is not question.goal):
+            bound = float(statement.objective(u[None, :])[0])
+            found = Found(Ended.CLOSED, u, bound, (), p.record["solver"])
+            margin = float(p.record["counterfactuals"][0]["certificate"]["margin"])
+            answer = question._counterfactual(u, replace(statement, margin=margin), found)
+            told = question.explanation(Several((answer,)), 0.0).to_dict()
+            record = copy.deepcopy(p.record)
+            record["counterfactuals"] = told["counterfactuals"]
+            record["counterfactuals"][0]["certificate"]["margin"] = margin
+            return record, p.proof
+    return _sealed(p, unpack(p.proof)[0], objective=1.1 * own + 1e-9, bound=1.1 * own + 1e-9)
+
+
+def truncated(p: Proven, rng: np.random.Generator) -> Forged:
+    """Cut the file off."""
+    return p.record, p.proof[: int(rng.integers(len(p.proof)))]
+
+
+def flipped(p: Proven, rng: np.random.Generator) -> Forged:
+    """Flip one bit of the file."""
+    data, bit = bytearray(p.proof), int(rng.integers(8 * len(p.proof)))
+    data[bit // 8] ^= 1 << bit % 8
+    return p.record, bytes(data)
+
+
+def another_row(p: Proven, rng: np.random.Generator) -> Forged:
+    """Put another row of the training data into the record."""
+    record = copy.deepcopy(p.record)
+    columns = record["factual"]["columns"]
+    said = p.question.goal.score_of(p.question.query.training.U)
+    same = np.isclose(said, record["score"], rtol=1e-5, atol=1e-5)  # of such a row the same may be true
+    for r in rng.permutation(np.flatnonzero(~same)):
+        other = {name: [_plain(p.X[name].iloc[int(r)])] for name in columns}
+        if other != columns and not any(v[0] != v[0] for v in other.values()):
+            record["factual"]["columns"] = other
+            return record, p.proof
+    return None
+
+
+def _written(parts: list[Any]) -> bytes:
+    ledger = Ledger()
+    for e in parts:
+        if isinstance(e, Alternative):
+            ledger.data += alternatives({e.name: b"\x00"})[:-1]
+        elif isinstance(e, Duals):
+            values = np.zeros(e.n_rows)
+            values[e.row] = e.dual
+            ledger.duals(values)
+        elif isinstance(e, Leaf):
+            ledger.leaf(e.price)
+        elif e.levels is not None:
+            ledger.levels(e.feature, e.levels, e.second_first)
+        elif e.value is not None:
+            ledger.cut(e.feature, e.value, e.second_first)
+        else:
+            ledger.stays(e.feature, e.second_first)
+    return bytes(ledger.data)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+_FORGERS: dict[str, Callable[[Proven, np.random.Generator], Forged]] = {
+    "a part removed": part_removed,
+    "a bound raised": bound_raised,
+    "a leaf changed": leaf_changed,
+    "the answer made dearer": answer_dearer,
+    "another row": another_row,
+    "a truncated file": truncated,
+    "a flipped bit": flipped,
+}
+KINDS = (*_FORGERS, "another model")
+
+
+def another_model(p: Proven, rng: np.random.Generator) -> Any:
+    """Return a model of the same kind that learned something else: from shuffled rows."""
+    from sklearn.base import clone
+
+    said = np.asarray(p.model.predict(p.X))
+    return clone(p.model).fit(p.X, said[rng.permutation(len(said))])
+
+
+def forged(p: Proven, kind: str, rng: np.random.Generator) -> tuple[str, Any]:
+    """Forge a proof in one way, or remove a part where that cannot be done; return how, and the verdict on it."""
+    if kind == "another model":
+        try:
+            return kind, p.verdict(model=another_model(p, rng))
+        except ValueError:  # a table on which the model says one thing only teaches no other one
+            kind = "a part removed"
+    made = _FORGERS[kind](p, rng)
+    if made is None:
+        kind, made = "a part removed", part_removed(p, rng)
+    assert made is not None
+    return kind, p.verdict(*made)
