@@ -146,7 +146,7 @@ def test_a_dearer_answer_that_is_called_proven_is_seen() -> None:
     row_, cost = dearer(q, answer)  # type: ignore[misc]
     assert "not optimal" in kinds_of(q, with_row(answer, row_, objective=cost, bound=cost))
     assert "false bound" in kinds_of(q, with_row(answer, row_, objective=cost, bound=cost, proven=False))
-    assert not kinds_of(q, with_row(answer, row_, objective=cost, bound=0.0, proven=False))
+    assert not kinds_of(q, with_row(answer, row_, objective=cost, bound=0.0, gap=1.0, proven=False))
 
 
 def test_an_answer_without_the_outcome_is_seen() -> None:
@@ -380,6 +380,7 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "7005:2400240",
         "7005:2400245",
         "7006:2401291",
+        "770013:1204246",
     ],
 )
 @pytest.mark.filterwarnings("ignore")

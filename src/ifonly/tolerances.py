@@ -40,6 +40,7 @@ __all__ = [
     "ON_BREAKPOINT",
     "ON_GRID",
     "OPTIMALITY",
+    "ORDINARY",
     "OUTLIERS_RULE",
     "PROGRAM_ROUNDINGS",
     "RIDGE",
@@ -70,6 +71,7 @@ EDGE = 1e-12  # share of an end of an interval by which a value may lie beyond i
 CHAINED_ROUNDING = 10.0 * ROUNDING  # the same for sums of sums: layers, chains of a curve, a transformer's columns
 NOISE = 0.1 * ROUNDING  # share of the scores' size below which a single term is lost in the rounding of the others
 DUST = 1e-9  # share that is more than sums can lose and less than a solver sees: widens bounds, and is no gain
+ORDINARY = 1e-140, 1e140  # between these, nothing that is multiplied underflows or overflows, not even its square
 TINY = 1e-300  # keeps a divisor from being 0: near the least normal float64
 FLOAT64_ROOM = 1e-14  # share of a number within which its neighbours in float64 lie, some 45 of them
 SURELY_OFF = (

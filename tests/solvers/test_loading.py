@@ -13,7 +13,7 @@ from ifonly.solvers import _loading
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
-# A network needs the solver: x -> |x| is at least 2 nearest at 2 when one starts at 0.5.
+# With "highs only" a network needs the solver: x -> |x| is at least 2 nearest at 2 when one starts at 0.5.
 EXPLAIN = """
 import numpy as np, pandas as pd, warnings
 from sklearn.neural_network import MLPRegressor
@@ -25,7 +25,7 @@ with warnings.catch_warnings():
     net.fit(X, X["x"])
 net.coefs_ = [np.array([[1.0, -1.0]]), np.array([[1.0], [1.0]])]
 net.intercepts_ = [np.zeros(2), np.zeros(1)]
-answer = Explainer(net, X, solver="highs").explain(X.iloc[35], want=Target(at_least=2.0))
+answer = Explainer(net, X, solver="highs only").explain(X.iloc[35], want=Target(at_least=2.0))
 assert abs(answer.frame()["x"].iloc[0] - 2.0) < 1e-6, answer.frame()
 assert answer[0].certificate.proven
 import sys

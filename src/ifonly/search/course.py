@@ -69,8 +69,11 @@ class Course:
     def of(cls, search: Search, statement: Statement, noise: float, tuning: Answering) -> Course:
         """Return the beginning of a course, from a statement with its first margin."""
         edge = statement.margin == statement.tie == 0.0 < noise
-        margins = iter([noise * tuning.widening**k for k in range(not edge, tuning.widenings + 1)])
-        return cls(search, statement, statement, statement, noise, edge, margins, tuning.repairs, tuning.ties)
+        margins = [noise * tuning.widening**k for k in range(not edge, tuning.widenings + 1)]
+        if edge:
+            # the noise is a bound for all rows: answers that the model confirms may clear their threshold by less
+            margins = [2.0 * noise / SCORE_OPERATIONS, 8.0 * noise / SCORE_OPERATIONS, *margins]
+        return cls(search, statement, statement, statement, noise, edge, iter(margins), tuning.repairs, tuning.ties)
 
     @property
     def whole(self) -> bool:

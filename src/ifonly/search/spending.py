@@ -73,6 +73,11 @@ class Free:
         return np.asarray(ON_GRID * self.step + FLOAT64_ROOM * np.abs(self.origin) * (self.step > 0.0))
 
     @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.home) + len(self.first)
+
+    @property
     def n_numbers(self) -> int:
         """Number of numeric features."""
         return len(self.home)
@@ -222,7 +227,7 @@ class Nodes:
     def _counted(self) -> Nodes:
         """Return the nodes with no more forced changes than are allowed; at that number all other features stay."""
         free = self.free
-        if free.most >= free.n_numbers + len(free.first):
+        if free.most >= free.n_features:
             return self
         moved = self._away > 0.0
         if free.first.size:
@@ -280,7 +285,7 @@ class Nodes:
         order = np.argsort(-_ratio(items.gain, items.cost), axis=2)
         gain, cost = (np.take_along_axis(a, order, axis=2) for a in (items.gain, items.cost))
         left = np.clip(spare[:, :, None] - (np.cumsum(cost, axis=2) - cost), 0.0, None)
-        share = np.where(cost > 0.0, np.minimum(1.0, left / np.maximum(cost, TINY)), 1.0)
+        share = np.divide(left, cost, out=np.ones_like(left), where=left < cost)
         return np.asarray(items.base + (gain * share).sum(axis=2))
 
     def cheapest(self, slopes: FloatArray, constant: FloatArray, beyond: FloatArray | float = 0.0) -> Spent:

@@ -127,7 +127,7 @@ class Layers:
         slopes, constant = _substituted(self.rows, self.constant, self.blocks, lines, taken)
         n = len(boxes)
         slopes, constant = (np.broadcast_to(a, (n, *a.shape[1:])) for a in (slopes, constant + self.room[-1]))
-        return Planes(slopes, constant, _looseness(taken[::-1], spans, (*slopes.shape[:2], -1)))
+        return Planes(slopes, constant, _looseness(boxes.extent(slopes), taken[::-1], spans))
 
     def tangents(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes and constants of the linear pieces that the rows are around points, a point per box."""
@@ -174,10 +174,10 @@ def _height(slope: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArr
 
 
 def _looseness(
-    taken: Sequence[FloatArray], spans: Sequence[tuple[FloatArray, FloatArray]], shape: tuple[int, int, int]
+    rows: FloatArray, taken: Sequence[FloatArray], spans: Sequence[tuple[FloatArray, FloatArray]]
 ) -> FloatArray:
     """Return, per box, row and feature, the heights of the lines that rows rest on, shared out by the inputs' extents."""
-    total: FloatArray = np.zeros((*shape[:2], spans[0][1].shape[-1] if spans else 0))
+    total = np.zeros_like(rows)
     for on_units, (height, extent) in zip(taken, spans, strict=True):
         share = extent / np.maximum(extent.sum(axis=2, keepdims=True), TINY)
         total = total + (np.abs(on_units) * height[:, None]) @ share
