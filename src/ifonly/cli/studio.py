@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ifonly.explain import Explainer
+    from ifonly.studio.server import Studio
     from ifonly.studio.subject import Subject
 
 __all__ = ["run"]
@@ -22,6 +26,16 @@ __all__ = ["run"]
 
 def run(subject: Subject | None, options: dict[str, Any]) -> None:
     """Serve until Ctrl-C; the first line on standard output is the address with its token."""
+    with _loading():
+        studio = _studio(subject, options)
+    click.echo(studio.url)
+    click.echo("Ctrl-C ends the studio. The link opens once; after that, another one is printed here.", err=True)
+    if options["open_browser"]:
+        studio.open()
+    studio.serve()
+
+
+def _studio(subject: Subject | None, options: dict[str, Any]) -> Studio:
     try:
         from ifonly.studio.demo import demo_subjects
         from ifonly.studio.server import Address, Studio
@@ -38,12 +52,18 @@ def run(subject: Subject | None, options: dict[str, Any]) -> None:
         options["behind_proxy"],
     )
     subjects = demo_subjects() if subject is None else (subject,)
-    studio = Studio(subjects, address, workers=options["workers"], keep=options["keep"], on_link=_another)
-    click.echo(studio.url)
-    click.echo("Ctrl-C ends the studio. The link opens once; after that, another one is printed here.", err=True)
-    if options["open_browser"]:
-        studio.open()
-    studio.serve()
+    return Studio(subjects, address, workers=options["workers"], keep=options["keep"], on_link=_another)
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Load without the collector of garbage, and let it pass over what was loaded: that stays as long as the process."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _another(link: str) -> None:

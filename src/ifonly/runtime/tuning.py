@@ -286,6 +286,7 @@ class Reading(_Numbers):
     probes: int = 257  # of a declared transformer along a continuous feature; guess
     neighbours: int = 16  # floats on either side of a cut on a polynomial; guess: a comparison turns back once or twice
     many: int = 64  # numbers from which on all of them are left out of one row together; guess
+    level_rows: int = 256  # rows, one per level, that are put to a transformer at once; guess
     remembered: int = 8  # rows put to the model, per thread that asks one; guess
     most_nodes: int = 2_000_000  # of CatBoost's unfolded statistics; guess
 

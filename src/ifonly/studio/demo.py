@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ifonly import Actionability, Causality, Cause, Explainer, Proximity, Sparsity
 from ifonly.datasets import german_credit
+from ifonly.studio.library import credit_model
 from ifonly.studio.subject import Subject, standard_switches
 
 __all__ = ["demo_subjects"]
@@ -23,8 +24,16 @@ _FIRST = 11  # refused by both models
 
 def demo_subjects() -> tuple[Subject, ...]:
     """Train both models and return them with the house policy of the demo."""
-    from ifonly.studio.library import credit_model  # noqa: PLC0415 - scikit-learn takes a second to load
+    # scikit-learn takes a second to load. Only what is loaded can be told how many threads to use.
+    import sklearn.linear_model  # noqa: F401, PLC0415
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - comes with it
 
+    # A thousand rows are too few to share: several threads spend ten times as long on waiting for each other.
+    with threadpool_limits(1):
+        return _trained()
+
+
+def _trained() -> tuple[Subject, ...]:
     credit = german_credit()
     # Nobody may be asked to be somebody else; what a loan is for and how old people get is for the house to say.
     law = Actionability(frozen=tuple(name for name in credit.immutable if name in _PROTECTED))

@@ -29,8 +29,9 @@ def shown(desk: Desk, words: Words, job: Job) -> str:
         return _progress(desk, words, job)
     if job.status == "answered":
         return _answer(desk, words, job)
-    if job.status == "impossible" and isinstance(job.error, Infeasible):
-        return _impossible(desk, words, job, job.error)
+    error = job.error
+    if job.status == "impossible" and isinstance(error, Infeasible):
+        return _impossible(desk, words, job, error)
     return _ended(desk, words, job)
 
 
@@ -56,27 +57,28 @@ def latest(points: list[tuple[float, float, float]]) -> list[tuple[float, float,
 
 def _answer(desk: Desk, words: Words, job: Job) -> str:
     subject = desk.subjects[job.state.subject]
-    assert job.explanation is not None
+    explanation = job.explanation
+    assert explanation is not None
     onward = []
-    for way in job.explanation:
+    for way in explanation:
         base = subject.values(job.state.row)
         now = [way.row[name].iloc[0] for name in subject.schema.names]
         edits = {j: value for j, value in enumerate(now) if as_text(value) != as_text(base[j])}
         onward.append(replace(job.state, edits=edits, limits={}, want=(), probability=None).query(desk.first))
     chart = None
-    if len(job.explanation) == 1 and job.points:
-        ended = job.explanation[0].certificate
-        points = [*latest(job.points), (job.explanation.seconds, ended.objective, max(ended.bound, 0.0))]
+    if len(explanation) == 1 and job.points:
+        ended = explanation[0].certificate
+        points = [*latest(job.points), (explanation.seconds, ended.objective, max(ended.bound, 0.0))]
         chart = figures.closing(points, points[-1][0])
     return desk.text(
         words,
         "answer.html",
         job=job,
         chart=chart,
-        ways=ways(job, subject, words),
+        ways=ways(job, explanation, subject, words),
         onward=onward,
-        explanation=job.explanation,
-        notes=[*job.explanation.notes, *job.notes],
+        explanation=explanation,
+        notes=[*explanation.notes, *job.notes],
     )
 
 
@@ -87,18 +89,19 @@ def _impossible(desk: Desk, words: Words, job: Job, error: Infeasible) -> str:
 
 
 def _ended(desk: Desk, words: Words, job: Job) -> str:
-    longer, language = None, words.language
-    if str(job.error).startswith(_THERE):
+    longer, language, error = None, words.language, job.error
+    there = str(error).startswith(_THERE)
+    if there:
         title, text = words("answer.there"), words("answer.there_text")
     elif job.status == "cancelled":
         title, text = words("watch.cancelled"), ""
     elif job.status == "lost":
         title, text = words("watch.lost"), ""
-    elif isinstance(job.error, OutOfTime):
+    elif isinstance(error, OutOfTime):
         title, text = words("no.late"), ""
         if job.state.seconds < max(SECONDS):
             longer = replace(job.state, seconds=max(SECONDS)).query(desk.first)
     else:
-        title, text, language = words("watch.refused"), str(job.error), "en"
-    again = None if str(job.error).startswith(_THERE) else job.state.query(desk.first)
+        title, text, language = words("watch.refused"), str(error), "en"
+    again = None if there else job.state.query(desk.first)
     return desk.text(words, "ended.html", title=title, text=text, language=language, again=again, longer=longer)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ifonly import Counterfactual, Explainer, Explanation, Target
 from ifonly.runtime.warning_filters import silenced
-from ifonly.studio.library import Numeric
+from ifonly.studio.library import Numeric, in_one_pass
 
 __all__ = ["Insight", "Reach", "forecasts", "insights"]
 
@@ -67,10 +67,10 @@ def forecasts(explainer: Explainer, frame: pd.DataFrame) -> tuple[npt.NDArray[An
     classes = model.read.classes
     with silenced():
         U = schema.encode(frame, missing=model.read.accepts_missing)
-        outcomes = np.asarray(model.predict(U), dtype=object)
         if not classes:
+            outcomes = np.asarray(model.predict(U), dtype=object)
             return outcomes, outcomes.astype(np.float64)[:, None]
-        scores = model.predict_proba(U)
+        outcomes, scores = in_one_pass(model, U) or (np.asarray(model.predict(U), object), model.predict_proba(U))
         if scores is None:
             decide = getattr(model.estimator, "decision_function", None)
             scores = np.empty((len(U), 0)) if decide is None else np.asarray(decide(model.prepare(U)), np.float64)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ifonly import Actionability, Explainer, Sparsity
+from ifonly.arrays import FloatArray
 from ifonly.bench import credit_model
 from ifonly.data.features import Feature, Integer, Numeric
+from ifonly.models.read import Model
 from ifonly.result.text import format_change, format_range, format_value
-from ifonly.runtime.warning_filters import silenced
+from ifonly.runtime.warning_filters import few_filters, silenced
 
 __all__ = [
     "Feature",
@@ -22,6 +26,7 @@ __all__ = [
     "format_range",
     "format_value",
     "frame_of",
+    "in_one_pass",
     "makers_of",
 ]
 
@@ -29,6 +34,32 @@ __all__ = [
 def frame_of(explainer: Explainer) -> pd.DataFrame:
     """Return the data that an explainer was given."""
     return explainer._frame
+
+
+def in_one_pass(model: Model, U: FloatArray) -> tuple[npt.NDArray[Any], FloatArray] | None:
+    """Return a classifier's own labels and probabilities with one way through the steps before it, or None.
+
+    None where the model is no plain Pipeline of scikit-learn with probabilities. Of its forests, one pass is enough:
+    their `predict` is, by definition, the first of the most probable classes.
+    """
+    pipeline = model.estimator
+    if not _is_of(pipeline, "sklearn.pipeline", "Pipeline") or not hasattr(pipeline, "predict_proba"):
+        return None
+    *before, (_, last) = pipeline.steps
+    rows = model.prepare(U)
+    with few_filters():
+        for _, step in before:
+            rows = rows if step is None or step == "passthrough" else step.transform(rows)
+        shares = np.asarray(last.predict_proba(rows), dtype=np.float64)
+        if _is_of(last, "sklearn.ensemble._forest", "RandomForestClassifier", "ExtraTreesClassifier"):
+            labels = last.classes_.take(shares.argmax(axis=1))
+        else:
+            labels = last.predict(rows)
+    return np.asarray(labels, dtype=object).reshape(len(U), -1)[:, 0], shares
+
+
+def _is_of(value: Any, module: str, *names: str) -> bool:
+    return type(value).__module__ == module and type(value).__name__ in names
 
 
 def makers_of(

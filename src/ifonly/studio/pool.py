@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,9 @@ __all__ = ["Busy", "Job", "Pool"]
 
 Status = Literal["queued", "running", "answered", "impossible", "refused", "cancelled", "lost"]
 OPEN = ("queued", "running")
-_REMEMBERED = 300
+_REMEMBERED = 300  # questions, with their answers
+_VISITORS = 1000  # of whom it is known when they were served last; as many as hold a cookie
+_MOST_POINTS = 400  # of one chart
 _MOST_WAITING, _MOST_OF_ONE = 60, 4
 _PATIENCE = 5.0  # seconds beyond its limit before a worker is replaced
 _HEED = 2.0  # seconds in which a worker heeds a cancel; a solver that is deep in its work may not
@@ -52,15 +55,40 @@ class Job:
     status: Status = "queued"
     points: list[tuple[float, float, float]] = field(default_factory=list)  # seconds, best, bound
     size: tuple[int, int] | None = None
-    explanation: Explanation | None = None
-    error: Exception | str | None = None
     notes: list[str] = field(default_factory=list)
     insights: list[Insight] = field(default_factory=list)
     began: float | None = None
     cancelled: float | None = None
     salvage: Question | None = None
     version: int = 0
+    # Packed, because the last questions are remembered: an answer with its tables takes 100 kB, packed less than 10.
+    _answer: bytes | None = field(default=None, repr=False)
+    _error: bytes | None = field(default=None, repr=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """The answer, if there is one; unpacked anew each time."""
+        return None if self._answer is None else _unpacked(self._answer)
+
+    @explanation.setter
+    def explanation(self, found: Explanation) -> None:
+        self._answer = _packed(found)
+
+    @property
+    def error(self) -> Exception | str | None:
+        """Why there is no answer; unpacked anew each time."""
+        return None if self._error is None else _unpacked(self._error)
+
+    @error.setter
+    def error(self, error: Exception | str) -> None:
+        self._error = _packed(error)
+
+    def progress(self, seconds: float, best: float, bound: float) -> None:
+        """Add a point to the chart; of very many, every other one is left out."""
+        self.points.append((seconds, best, bound))
+        if len(self.points) > _MOST_POINTS:
+            del self.points[1:-1:2]
 
     def touch(self) -> None:
         """Wake whoever watches."""
@@ -75,6 +103,14 @@ class Job:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), timeout)
         return self.version != seen
+
+
+def _packed(value: Any) -> bytes:
+    return zlib.compress(pickle.dumps(value), 1)
+
+
+def _unpacked(data: bytes) -> Any:
+    return pickle.loads(zlib.decompress(data))  # noqa: S301 - packed here
 
 
 class _Worker:
@@ -135,15 +171,15 @@ class Pool:
         self._workers: list[_Worker] = []
         self._queue: list[Job] = []
         self._jobs: OrderedDict[str, Job] = OrderedDict()
-        self._served: dict[str, float] = {}
+        self._served: OrderedDict[str, float] = OrderedDict()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._clock: asyncio.Task[None] | None = None
 
     # -- life -------------------------------------------------------------------------------------------------------
     async def start(self) -> None:
-        """Start the workers."""
+        """Start a worker, and the others once it is ready: until then the first page needs the processor, too."""
         self._loop = asyncio.get_running_loop()
-        self._workers = [self._new() for _ in range(self._size)]
+        self._workers = [self._new()]
         self._clock = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
@@ -236,6 +272,9 @@ class Pool:
             self._queue.remove(job)
             worker.job, job.status, job.began = job, "running", time.monotonic()
             self._served[job.visitor] = job.began
+            self._served.move_to_end(job.visitor)
+            if len(self._served) > _VISITORS:
+                self._served.popitem(last=False)
             message = ("ask", job.id, job.state.subject, job.salvage or job.asked)
             threading.Thread(target=worker.tell, args=(message,), daemon=True).start()
             job.touch()
@@ -255,6 +294,7 @@ class Pool:
         kind, *rest = message
         if kind == "ready":
             worker.ready = True
+            self._workers += [self._new() for _ in range(self._size - len(self._workers))]
             self._serve()
             return
         job = worker.job
@@ -262,7 +302,7 @@ class Pool:
             return
         if kind == "incumbent":
             _, seconds, best, bound = rest
-            job.points.append((seconds, best, bound if isfinite(bound) else 0.0))
+            job.progress(seconds, best, bound if isfinite(bound) else 0.0)
         elif kind == "built":
             job.size = (rest[2], rest[3])
         elif kind == "cancelled" and job.points and job.salvage is None:

@@ -151,15 +151,19 @@ class Subject:
         """Return values as a one-row frame in the dtypes of the data."""
         columns = {}
         for name, value in zip(self.schema.names, values, strict=True):
-            dtype = self.data[name].dtype
+            dtype = self._dtypes[name]
             absent = value is None or value is pd.NA or value != value  # noqa: PLR0124 - only NaN differs from itself
             if absent and isinstance(dtype, np.dtype) and dtype.kind in "iub":
                 dtype = np.dtype("float64")
             try:
-                columns[name] = pd.Series([np.nan if absent else value], dtype=dtype)
+                columns[name] = pd.array([np.nan if absent else value], dtype=dtype)
             except (TypeError, ValueError, OverflowError):
-                columns[name] = pd.Series([value])
+                columns[name] = pd.Series([value]).array
         return pd.DataFrame(columns)
+
+    @cached_property
+    def _dtypes(self) -> dict[str, Any]:
+        return dict(self.data.dtypes)
 
     @cached_property
     def distributions(self) -> tuple[Distribution, ...]:

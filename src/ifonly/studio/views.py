@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ifonly import Actionability, Certificate, Counterfactual, Proximity, Sparsity, Target
+from ifonly import Actionability, Certificate, Counterfactual, Explanation, Proximity, Sparsity, Target
 from ifonly.studio import figures
 from ifonly.studio.insight import Insight
 from ifonly.studio.language import Words
@@ -148,20 +148,19 @@ def verdict(subject: Subject, forecast: Forecast, words: Words) -> Verdict:
     return Verdict(outcome, scores if subject.has_probabilities else (), None, good)
 
 
-def ways(job: Job, subject: Subject, words: Words) -> list[WayView]:
+def ways(job: Job, explanation: Explanation, subject: Subject, words: Words) -> list[WayView]:
     """Return the answers of a job as the page shows them."""
-    explanation = job.explanation
-    assert explanation is not None
     insights = job.insights or [Insight() for _ in explanation]
+    before = words.number(explanation.prediction)
     return [
-        _way(i, way, insight, job, subject, words)
+        _way(i, way, insight, before, job, subject, words)
         for i, (way, insight) in enumerate(zip(explanation, insights, strict=True), 1)
     ]
 
 
-def _way(number: int, way: Counterfactual, insight: Insight, job: Job, subject: Subject, words: Words) -> WayView:
-    explanation = job.explanation
-    assert explanation is not None
+def _way(
+    number: int, way: Counterfactual, insight: Insight, before: str, job: Job, subject: Subject, words: Words
+) -> WayView:
     names = [c.feature for c in way.changes]
     limit = _threshold(job, subject)
     bars: list[Markup | None] = [None for _ in names]
@@ -180,7 +179,7 @@ def _way(number: int, way: Counterfactual, insight: Insight, job: Job, subject: 
     return WayView(
         number,
         changes,
-        words.number(explanation.prediction),
+        before,
         words.number(way.prediction),
         _score(insight, subject, words),
         words("answer.limit", p=words.score(limit), label=insight.label) if shown else "",

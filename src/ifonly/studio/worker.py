@@ -8,6 +8,7 @@ there already, or when another question is at work, interrupts nothing. When the
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import queue
@@ -173,7 +174,10 @@ def main() -> None:
     while True:
         kind, *rest = listener.inbox.get()
         if kind == "subjects":
+            gc.disable()  # while scikit-learn and the like are loaded, which stay
             explainers = pickle.loads(rest[0])  # noqa: S301 - from our own process
+            gc.freeze()
+            gc.enable()
             send(out, ("ready",))
         elif kind == "ask":
             job, key, asked = rest

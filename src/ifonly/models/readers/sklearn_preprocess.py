@@ -157,12 +157,16 @@ def _measured(transformer: Any, source: Source) -> list[Column]:
     names = _names_out(transformer, len(base))
     owner: list[set[int]] = [set() for _ in base]
     weights = np.zeros((len(base), source.schema.width))
-    for j in sorted(set().union(*(c.features for c in source.columns))):
-        table = of_levels(j)
-        same = (table == table[0]) | (np.isnan(table) & np.isnan(table[0]))
-        for k in np.flatnonzero(~same.all(axis=0)):
-            owner[k].add(j)
-            weights[k, source.schema.slice(j)] = table[:, k]
+    for group in source.level_groups(sorted(set().union(*(c.features for c in source.columns)))):
+        try:
+            tables = source.each(group, out(source.vary_levels(*group)))
+        except ValueError:  # one by one, to name the feature whose level is refused
+            tables = {j: of_levels(j) for j in group}
+        for j, table in tables.items():
+            same = (table == table[0]) | (np.isnan(table) & np.isnan(table[0]))
+            for k in np.flatnonzero(~same.all(axis=0)):
+                owner[k].add(j)
+                weights[k, source.schema.slice(j)] = table[:, k]
     return [
         Column(names[k], frozenset(owner[k]), weights[k], 0.0 if owner[k] else float(base[k])) for k in range(len(base))
     ]

@@ -7,7 +7,7 @@ need only that a column depends on one feature, and pull every threshold back to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -150,8 +150,22 @@ class Source:
     def at_levels(self, j: int, column: int) -> FloatArray:
         """Return what a column holds at each level of categorical feature `j`."""
         evaluate, place = self.columns[column].branch or (self.evaluate, column)
-        received = self.memo.get(f"levels of {j}", id(evaluate), lambda: evaluate(self.vary_levels(j)), keep=evaluate)
-        return column_values(received, place)
+        group = self._groups[j]
+        received = self.memo.get(
+            f"levels of {group[0]}", id(evaluate), lambda: self._at_levels_of(group, evaluate), keep=evaluate
+        )
+        return column_values(received[j], place)
+
+    @cached_property
+    def _groups(self) -> dict[int, tuple[int, ...]]:
+        categories = [j for j, feature in enumerate(self.schema.features) if not isinstance(feature, Numeric)]
+        return {j: group for group in self.level_groups(categories) for j in group}
+
+    def _at_levels_of(self, group: tuple[int, ...], evaluate: Callable[[FloatArray], Any]) -> dict[int, Any]:
+        try:
+            return self.each(group, evaluate(self.vary_levels(*group)))
+        except ValueError:  # a level of one feature may be refused where another one is asked for
+            return {j: evaluate(self.vary_levels(j)) for j in group}
 
     @cached_property
     def _gaps(self) -> Gaps:
@@ -254,12 +268,35 @@ class Source:
         U[:, self.schema.starts[j]] = values
         return U
 
-    def vary_levels(self, j: int) -> FloatArray:
-        """Return base rows in which categorical feature `j` takes each of its levels."""
-        n = self.schema.features[j].width
-        U = np.repeat(self.base[None, :], n, axis=0)
-        U[:, self.schema.slice(j)] = np.eye(n)
+    def vary_levels(self, *features: int) -> FloatArray:
+        """Return base rows in which one categorical feature after the other takes each of its levels."""
+        widths = [self.schema.features[j].width for j in features]
+        U = np.repeat(self.base[None, :], sum(widths), axis=0)
+        for j, n, end in zip(features, widths, np.cumsum(widths), strict=True):
+            U[end - n : end, self.schema.slice(j)] = np.eye(n)
         return U
+
+    def level_groups(self, features: Iterable[int]) -> list[tuple[int, ...]]:
+        """Return categorical features in groups whose levels are put to a transformer at once: every call has its price."""
+        groups: list[list[int]] = []
+        rows = 0
+        for j in features:
+            n = self.schema.features[j].width
+            if not groups or rows + n > self.tuning.level_rows:
+                groups.append([])
+                rows = 0
+            groups[-1].append(j)
+            rows += n
+        return [tuple(group) for group in groups]
+
+    def each(self, group: Iterable[int], table: Any) -> dict[int, Any]:
+        """Return which rows of a table made of `vary_levels` belong to which feature."""
+        rows = table.tocsr() if hasattr(table, "tocsr") else table
+        out, end = {}, 0
+        for j in group:
+            begin, end = end, end + self.schema.features[j].width
+            out[j] = rows.iloc[begin:end] if hasattr(rows, "iloc") else rows[begin:end]
+        return out
 
     def cells(self, column: int) -> tuple[int, FloatArray, FloatArray] | None:
         """Return feature, cuts and cell values of a column that is constant on the cells of one number, else None.
