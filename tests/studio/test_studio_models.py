@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from starlette.testclient import TestClient
 
 from ifonly import Explainer
-from ifonly.studio.library import frame_of
+from ifonly.studio.insight import forecasts
+from ifonly.studio.library import frame_of, in_one_pass
 from ifonly.studio.opening import subject_of
 from ifonly.studio.subject import Subject
 from studio_world import ORIGIN, opened
@@ -80,3 +85,43 @@ def test_each_kind_of_model_is_shown_asked_and_confirmed(
     assert "the model itself was asked" in text
     edited = client.get("/predict", params={"s": key, "row": row, "v0": "0.5"})
     assert "The model says" in edited.text
+
+
+def ties() -> RandomForestClassifier:
+    """Two full trees on different rows: where they differ, both classes are as likely."""
+    return RandomForestClassifier(2, max_features=1, random_state=3)
+
+
+def strict() -> FixedThresholdClassifier:
+    """A model whose label is not the more probable one."""
+    return FixedThresholdClassifier(LogisticRegression(), threshold=0.9)
+
+
+@pytest.mark.parametrize("last", [ties(), ExtraTreesClassifier(4, max_depth=2), strict(), GaussianNB()])
+def test_one_pass_says_what_predict_and_predict_proba_say(last: Any) -> None:
+    model = Pipeline([("scale", StandardScaler()), ("nothing", "passthrough"), ("none", None), ("last", last)])
+    model.fit(X, THREE > 0)
+    own = Explainer(model, X, surrogate="auto") if isinstance(last, GaussianNB) else Explainer(model, X)
+    found = in_one_pass(own.model, own.schema.encode(X))
+    assert found is not None
+    labels, shares = found
+    assert (labels == model.predict(X)).all()
+    assert (shares == model.predict_proba(X)).all()
+    if isinstance(last, RandomForestClassifier):
+        assert (shares[:, 0] == 0.5).any()
+    if isinstance(last, FixedThresholdClassifier):
+        assert (labels != (shares[:, 1] > 0.5)).any()
+
+
+class Contrary(Pipeline):
+    """A pipeline with a word of its own."""
+
+    def predict(self, X: Any, **params: Any) -> Any:
+        return ~super().predict(X, **params)
+
+
+def test_a_pipeline_of_another_kind_is_asked_twice() -> None:
+    model = Contrary([("scale", StandardScaler()), ("last", LogisticRegression())]).fit(X, THREE > 0)
+    own = Explainer(model, X, surrogate="auto")
+    assert in_one_pass(own.model, own.schema.encode(X)) is None
+    assert (forecasts(own, X)[0] == model.predict(X)).all()

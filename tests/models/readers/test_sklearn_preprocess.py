@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA, FactorAnalysis, IncrementalPCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -27,6 +29,7 @@ from sklearn.preprocessing import (
 
 import reading
 from ifonly import Explainer, UnsupportedModel
+from ifonly.runtime.tuning import DEFAULT
 
 NUMERIC = ["income", "debt", "age"]
 TEXT = ["job", "home"]
@@ -199,3 +202,29 @@ def test_an_unfitted_column_transformer_in_a_fitted_pipeline() -> None:
     columns.transformers_ = [("a", columns.transformers_[0][1], make_column_selector(dtype_include="number"))]
     with pytest.raises(UnsupportedModel, match="its column selection is still a function"):
         Explainer(model, X)
+
+
+@pytest.mark.parametrize("family", ["linear", "forest"])
+def test_levels_in_groups_of_any_size_give_the_encoders_own_numbers(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    words = {f"c{k}": rng.choice([f"w{i}" for i in range(2 + k)], 300) for k in range(9)}
+    X = pd.DataFrame({**words, "number": rng.normal(size=300)}).astype(dict.fromkeys(words, "category"))
+    y = (X["c8"].cat.codes + X["c3"].cat.codes + X["number"] > 5).to_numpy()
+    columns = ColumnTransformer([("words", OneHotEncoder(), list(words))], remainder="passthrough")
+    model = make_pipeline(columns, last() if family == "linear" else RandomForestClassifier(5, random_state=0))
+    model.fit(X, y)
+    calls: list[int] = []
+    transform = OneHotEncoder.transform
+    monkeypatch.setattr(OneHotEncoder, "transform", lambda self, Z: calls.append(len(Z)) or transform(self, Z))
+    needed = []
+    for rows in (1, 20, 1000):  # each feature alone, in groups, all at once
+        calls.clear()
+        own = Explainer(model, X, tuning=replace(DEFAULT, reading=replace(DEFAULT.reading, level_rows=rows)))
+        needed.append(len(calls))
+        U = reading.rows(own.schema, X, 500)
+        there = own.schema.decode(U)
+        expected = model.predict_proba(there) if family == "forest" else model.decision_function(there)[:, None]
+        assert own.model.read.form(U) == pytest.approx(expected, abs=1e-9)
+    assert needed[0] >= needed[1] + 4 >= needed[2] + 6
