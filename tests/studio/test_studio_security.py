@@ -54,6 +54,17 @@ def leaks(response: httpx.Response) -> bool:
     return any(word in response.text for word in ("income", "Loans", "Traceback", "studio.css", "site-packages"))
 
 
+def test_a_refusal_is_in_the_language_of_the_browser(stranger: TestClient) -> None:
+    german = stranger.get("/row", headers={"Accept-Language": "de-AT,en;q=0.5"})
+    assert german.status_code == 403
+    assert '<html lang="de">' in german.text
+    assert "Dieses Studio kennt Sie nicht" in german.text
+    assert "Diese Seite gibt es nicht" in stranger.get("/%2e%2e/row", headers={"Cookie": "ifonly_language=de"}).text
+    for other in ("fr", "../de", "<script>"):
+        assert "does not know you" in stranger.get("/row", headers={"Accept-Language": other}).text
+    assert not leaks(german)
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_without_a_token_there_is_nothing(stranger: TestClient, path: str) -> None:
     response = stranger.get(path)
@@ -365,6 +376,8 @@ def _garbage(rng: random.Random, port: int) -> bytes:
         b"Content-Length: " + rng.choice([b"-1", b"99999999999", b"5", junk(4)]),
         b"Transfer-Encoding: chunked",
         b"X-" + junk(10) + b": " + junk(200),
+        b"Accept-Language: " + rng.choice([b"de", b"de;q=nan,en;q=x", b"," * 50, junk(60)]),
+        b"Cookie: ifonly_language=" + rng.choice([b"de", b"../de", junk(20)]),
         b"Upgrade: websocket",
     ]
     lines += rng.sample(extra, rng.randrange(4))

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from ifonly import SchemaError
-from ifonly.studio.language import LANGUAGES, Words, negotiated, words_of
+from ifonly.studio.language import LANGUAGE_COOKIE, LANGUAGES, Words, negotiated, words_of
 from ifonly.studio.pool import Pool
 from ifonly.studio.subject import Subject
 from ifonly.studio.told import Told
@@ -28,7 +28,6 @@ Pairs = list[tuple[str, str]]
 _FOLDER = Path(__file__).parent
 _MOST_FIELDS = 4000
 _MOST_KEPT, _LONGEST_NOTE = 500, 2000
-LANGUAGE_COOKIE = "ifonly_language"
 
 
 @dataclass(frozen=True)
@@ -103,6 +102,7 @@ class Desk:
             loader=FileSystemLoader(_FOLDER / "templates"),
             autoescape=True,
             undefined=StrictUndefined,
+            auto_reload=False,  # a package that is replaced under a running studio must not mix with its texts
             trim_blocks=True,
             lstrip_blocks=True,
         )

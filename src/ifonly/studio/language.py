@@ -13,10 +13,11 @@ import numpy as np
 
 from ifonly.studio.library import format_value
 
-__all__ = ["LANGUAGES", "Words", "negotiated", "words_of"]
+__all__ = ["LANGUAGES", "LANGUAGE_COOKIE", "Words", "negotiated", "words_of"]
 
 _FOLDER = Path(__file__).parent / "texts"
 LANGUAGES = tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+LANGUAGE_COOKIE = "ifonly_language"
 _FALLBACK = "en"
 _LEAST_SHOWN = 0.01  # per cent
 

@@ -11,6 +11,8 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from ifonly.studio.language import LANGUAGE_COOKIE, LANGUAGES, Words, negotiated, words_of
+
 __all__ = ["Gate", "Hosts", "Keys"]
 
 Scope = MutableMapping[str, Any]
@@ -122,7 +124,7 @@ def _split(host: str) -> tuple[str, int | None]:
 
 
 class _Refused(Exception):
-    """A request that goes no further."""
+    """A request that goes no further; `why` names a text of the gate in the catalogues."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -155,12 +157,12 @@ class Gate:
             scope.setdefault("state", {})["visitor"] = self._visitor(scope, headers, host)
             await self.app(scope, await _bounded(receive, headers, scope["method"]), send)
         except _Refused as refusal:
-            await _reply(send, refusal.status, _page(refusal.why))
+            await _reply(send, refusal.status, _page(_words(scope), refusal.why))
 
     def _check_host(self, headers: dict[str, str]) -> str:
         host = headers.get("host", "")
         if not self.hosts.allows(host):
-            raise _Refused(400, "This studio does not answer under that name.")
+            raise _Refused(400, "name")
         return host
 
     async def _exchanged(self, scope: Scope, headers: dict[str, str], send: Send) -> bool:
@@ -172,14 +174,14 @@ class Gate:
             return False
         cookie = None if self._known(headers) else self.keys.exchange(given)
         if cookie is None and not self._known(headers):
-            raise _Refused(403, _STALE)
+            raise _Refused(403, "unknown")
         extra = []
         if cookie is not None:
             flags = "HttpOnly; SameSite=Strict; Path=/" + "; Secure" * self.secure
             extra = [(b"set-cookie", f"{self.cookie}={cookie}; {flags}".encode())]
             self._used()
         # A redirect would leave a SameSite cookie behind when the link was clicked on another site; a page does not.
-        await _reply(send, 200, _ONWARD, extra)
+        await _reply(send, 200, _onward(_words(scope)), extra)
         return True
 
     def _known(self, headers: dict[str, str]) -> str | None:
@@ -194,37 +196,43 @@ class Gate:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         if self.keys.is_script(headers.get("authorization", "")):
             if origin is not None and not self.hosts.same_origin(origin, host):
-                raise _Refused(403, "This request comes from another site.")
+                raise _Refused(403, "elsewhere")
             return "script"
         visitor = self._known(headers)
         if visitor is None:
-            raise _Refused(403, _STALE)
+            raise _Refused(403, "unknown")
         navigates = scope["method"] in _SAFE and headers.get("sec-fetch-mode", "navigate") == "navigate"
         if origin is not None and not self.hosts.same_origin(origin, host):
-            raise _Refused(403, "This request comes from another site.")
+            raise _Refused(403, "elsewhere")
         if origin is None and scope["method"] not in _SAFE:
-            raise _Refused(403, "This request does not say where it comes from.")
+            raise _Refused(403, "silent")
         if site not in ("same-origin", "none") and not (navigates and scope["path"] != "/events"):
-            raise _Refused(403, "This request comes from another site.")
+            raise _Refused(403, "elsewhere")
         return visitor
 
 
-_STALE = (
-    "This studio does not know you. Each link opens once, in one browser; and a studio that was started anew has new "
-    "links. Open the newest link that `ifonly studio` has printed in its terminal."
-)
-_ONWARD = (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>ifonly studio</title><link rel="icon" href="data:,">'
-    '<meta http-equiv="refresh" content="0;url=./"></head><body><p><a href="./">Open the studio</a></p></body></html>'
+# Pages without scripts, and without anything that was asked for.
+_FRAME = (
+    '<!doctype html><html lang="{language}"><head><meta charset="utf-8"><title>ifonly studio</title>'
+    '<link rel="icon" href="data:,">{head}</head><body>{body}</body></html>'
 )
 
 
-def _page(why: str) -> str:
-    """Return a page without links, scripts or anything that was asked for."""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>ifonly studio</title></head>'
-        f'<body><main id="refused"><h1>ifonly studio</h1><p>{why}</p></main></body></html>'
-    )
+def _onward(words: Words) -> str:
+    head, body = '<meta http-equiv="refresh" content="0;url=./">', f'<p><a href="./">{words("gate.onward")}</a></p>'
+    return _FRAME.format(language=words.language, head=head, body=body)
+
+
+def _page(words: Words, why: str) -> str:
+    body = f'<main id="refused"><h1>ifonly studio</h1><p>{words(f"gate.{why}")}</p></main>'
+    return _FRAME.format(language=words.language, head="", body=body)
+
+
+def _words(scope: Scope) -> Words:
+    """Return the texts in the language of whoever asks, known here or not."""
+    given = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    chosen = next((name for name in LANGUAGES if f"{LANGUAGE_COOKIE}={name}" in given.get(b"cookie", "")), None)
+    return words_of(negotiated(chosen, given.get(b"accept-language", "")))
 
 
 def _headers(scope: Scope) -> dict[str, str]:
@@ -233,7 +241,7 @@ def _headers(scope: Scope) -> dict[str, str]:
     for raw, value in scope["headers"]:
         name = raw.decode("latin-1").lower()
         if name in found and name in ("host", "origin", "authorization", "content-length", "sec-fetch-site"):
-            raise _Refused(400, "A header is there twice.")
+            raise _Refused(400, "twice")
         text = value.decode("latin-1")
         found[name] = f"{found[name]}; {text}" if name in found and name == "cookie" else text
     return found
@@ -246,28 +254,28 @@ def _check_shape(scope: Scope) -> None:
     raw = scope.get("raw_path") or path.encode()
     odd = any(c in path for c in "\\\0%") or not path.isprintable()
     if odd or not path.startswith("/") or "" in parts[:-1] or {".", ".."} & set(parts) or b"%2f" in raw.lower():
-        raise _Refused(404, "There is no such page.")
+        raise _Refused(404, "missing")
     if scope["method"] not in ("GET", "HEAD", "POST"):
-        raise _Refused(405, "That is not how this page is asked for.")
+        raise _Refused(405, "method")
     if len(scope["query_string"]) > LARGEST_QUERY:
-        raise _Refused(414, "That question is too long.")
+        raise _Refused(414, "long")
 
 
 async def _bounded(receive: Receive, headers: dict[str, str], method: str) -> Receive:
     """Read a body here, up to the limit, whether it says its length or not; what follows gets it in one piece."""
     declared = headers.get("content-length", "0")
     if not declared.isdigit() or int(declared) > LARGEST_BODY:
-        raise _Refused(413, "That is too much at once.")
+        raise _Refused(413, "much")
     if method in _SAFE:
         return receive
     body, more = b"", True
     while more:
         message = await receive()
         if message["type"] != "http.request":
-            raise _Refused(400, "The request broke off.")
+            raise _Refused(400, "broken")
         body, more = body + message.get("body", b""), message.get("more_body", False)
         if len(body) > LARGEST_BODY:
-            raise _Refused(413, "That is too much at once.")
+            raise _Refused(413, "much")
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
