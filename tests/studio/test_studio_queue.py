@@ -1,13 +1,18 @@
 """The queue: nobody starves, everybody is told his place, limits hold; and large tables stay quick to look through."""
 
+import pickle
 import re
 import time
+from collections import OrderedDict
+from dataclasses import replace
 from html import unescape
 from typing import Any
 from urllib.parse import urljoin
 
+import numpy as np
 import pytest
 
+from ifonly import OutOfTime
 from ifonly.studio import table
 from ifonly.studio.fragments import latest
 from ifonly.studio.pool import Busy, Pool
@@ -33,7 +38,7 @@ def test_who_asks_much_waits_behind_who_asks_little(pool: Pool) -> None:
 
 
 def test_who_was_served_last_is_served_later(pool: Pool) -> None:
-    pool._served = {"greedy": time.monotonic()}
+    pool._served = OrderedDict(greedy=time.monotonic())
     again, new = ask(pool, "greedy"), ask(pool, "new")
     assert (pool.place(new), pool.place(again)) == (1, 2)
 
@@ -56,6 +61,40 @@ def test_a_cancelled_question_leaves_the_queue(pool: Pool) -> None:
     assert pool.place(second) == 1
     assert pool.job(first.id, "b") is None
     assert pool.job(first.id, "a") is first
+
+
+def test_what_is_remembered_has_a_limit(pool: Pool) -> None:
+    first = ask(pool, "first")
+    for i in range(400):
+        job = ask(pool, f"visitor {i}")
+        pool.cancel(job)
+    assert len(pool._jobs) == 300
+    assert pool.job(first.id, "first") is first, "a question that waits is never forgotten"
+    assert pool.job(job.id, "visitor 399") is job
+
+
+def test_a_chart_of_very_many_points_keeps_its_ends(pool: Pool) -> None:
+    job = ask(pool, "a")
+    for i in range(5000):
+        job.progress(i / 10, 5000.0 - i, float(i))
+    assert len(job.points) <= 400
+    assert job.points[0] == (0.0, 5000.0, 0.0)
+    assert job.points[-1] == (499.9, 1.0, 4999.0)
+    assert job.points == sorted(job.points)
+
+
+def test_kept_answers_are_small_and_whole(pool: Pool) -> None:
+    subject = classifier()
+    row = int(np.flatnonzero(subject.known()[0] != subject.wanted)[0])
+    found = subject.explainer.explain(subject.data.iloc[[row]], want=subject.wanted)
+    job = ask(pool, "a")
+    assert (job.explanation, job.error) == (None, None)
+    job.explanation = replace(found, reference=None)
+    assert job.explanation.to_json() == found.to_json()
+    assert len(pickle.dumps(job._answer)) < 10_000
+    job.error = OutOfTime("too late")
+    assert isinstance(job.error, OutOfTime)
+    assert str(job.error) == "too late"
 
 
 def test_each_way_has_a_chart_of_its_own() -> None:

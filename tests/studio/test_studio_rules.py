@@ -231,3 +231,17 @@ def test_a_question_holds_what_the_worker_needs(refused: int) -> None:
     asked = question(State(subject.key, refused, want=(1,)), subject, "no")
     assert isinstance(asked, Question)
     assert asked.want == "yes"
+
+
+def test_a_switch_of_ones_own_class_reaches_the_worker() -> None:
+    class Careful(Actionability):
+        """A criterion of a notebook: no module has it."""
+
+    with opened(lender(LAW, switches={"careful": Careful(frozen=["debts"])})) as (client, _):
+        watching = client.post("/ask", data={"row": 0, "on": "careful", "t": 5}, headers=ORIGIN)
+        assert watching.status_code == 200, watching.text
+        job = re.search(r"events\?job=(\w+)", watching.text)
+        assert job is not None
+        ended = client.get("/events", params={"job": job[1]}).text
+        assert "the model itself was asked" in ended
+        assert "Careful" in client.get("/export", params={"job": job[1], "as": "py"}).text

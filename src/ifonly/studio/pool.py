@@ -22,6 +22,8 @@ from math import isfinite
 from typing import Any, Literal
 from uuid import uuid4
 
+import cloudpickle
+
 from ifonly import Explainer, Explanation, Infeasible
 from ifonly.studio.insight import Insight
 from ifonly.studio.rules import Question
@@ -51,7 +53,7 @@ class Job:
     id: str
     visitor: str
     state: State
-    asked: Question
+    _asked: bytes = field(repr=False)
     status: Status = "queued"
     points: list[tuple[float, float, float]] = field(default_factory=list)  # seconds, best, bound
     size: tuple[int, int] | None = None
@@ -61,10 +63,16 @@ class Job:
     cancelled: float | None = None
     salvage: Question | None = None
     version: int = 0
-    # Packed, because the last questions are remembered: an answer with its tables takes 100 kB, packed less than 10.
+    # Packed, like the question, because the last ones are remembered: an answer with its tables takes 100 kB, packed 10.
     _answer: bytes | None = field(default=None, repr=False)
     _error: bytes | None = field(default=None, repr=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+
+    @property
+    def asked(self) -> Question:
+        """The question; unpacked anew each time."""
+        question: Question = _unpacked(self._asked)
+        return question
 
     @property
     def explanation(self) -> Explanation | None:
@@ -106,7 +114,7 @@ class Job:
 
 
 def _packed(value: Any) -> bytes:
-    return zlib.compress(pickle.dumps(value), 1)
+    return zlib.compress(cloudpickle.dumps(value), 1)
 
 
 def _unpacked(data: bytes) -> Any:
@@ -215,7 +223,7 @@ class Pool:
         waiting = [job for job in self._queue if job.visitor == visitor]
         if len(self._queue) >= _MOST_WAITING or len(waiting) >= _MOST_OF_ONE:
             raise Busy
-        job = Job(uuid4().hex, visitor, state, asked)
+        job = Job(uuid4().hex, visitor, state, _packed(asked))
         self._jobs[job.id] = job
         while len(self._jobs) > _REMEMBERED:
             oldest = next((k for k, j in self._jobs.items() if j.status not in OPEN), None)
@@ -316,9 +324,8 @@ class Pool:
 
     def _close(self, job: Job, kind: str, rest: list[Any]) -> None:
         if kind == "answer":
-            job.status, job.explanation, job.notes, job.insights = "answered", rest[0], rest[1], rest[2]
-            if job.salvage is not None:
-                job.explanation = replace(rest[0], interrupted=True)
+            job.status, job.notes, job.insights = "answered", rest[1], rest[2]
+            job.explanation = rest[0] if job.salvage is None else replace(rest[0], interrupted=True)
         elif kind == "cancelled":
             job.status = "cancelled"
         elif kind == "refused":

@@ -21,6 +21,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, BinaryIO
 
+import cloudpickle
+
 __all__ = ["main", "receive", "send"]
 
 _LENGTH = 8
@@ -28,8 +30,8 @@ _EVENTS_APART = 0.05  # seconds between two reports of progress
 
 
 def send(pipe: BinaryIO, message: Any) -> None:
-    """Write one message: its length, and its pickle."""
-    data = pickle.dumps(message)
+    """Write one message: its length, and its pickle; a class of a notebook, which no module has, goes along by value."""
+    data = cloudpickle.dumps(message)
     pipe.write(len(data).to_bytes(_LENGTH, "big") + data)
     pipe.flush()
 
