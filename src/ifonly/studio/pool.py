@@ -85,7 +85,7 @@ class Job:
 
     @property
     def error(self) -> Exception | str | None:
-        """Why there is no answer; unpacked anew each time."""
+        """The reason why there is no answer; unpacked anew each time."""
         return None if self._error is None else _unpacked(self._error)
 
     @error.setter
