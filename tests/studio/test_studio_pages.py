@@ -189,6 +189,10 @@ def test_an_answer_is_the_librarys_own(client: TestClient, subject: Subject, ref
     assert exported[0].certificate == expected[0].certificate
     assert "no smaller change would do" in text
     assert "the model itself was asked" in text
+    assert ("same outcome for" in text) == (
+        "Whether rules and other wishes would be met as well was not checked" in text
+    )
+    assert text.count("was not checked") <= 1
 
 
 def test_what_the_changes_buy_adds_up_and_the_reach_holds(subject: Subject, refused: int) -> None:
