@@ -78,7 +78,7 @@ def answer_dearer(p: Proven, rng: np.random.Generator) -> Forged:
             found = Found(Ended.CLOSED, u, bound, (), p.record["solver"])
             margin = float(p.record["counterfactuals"][0]["certificate"]["margin"])
             answer = question._counterfactual(u, replace(statement, margin=margin), found)
-            told = question.explanation(Several((answer,)), 0.0).to_dict()
+            told = question.explanation(Several((answer,), (u,)), 0.0).to_dict()
             record = copy.deepcopy(p.record)
             record["counterfactuals"] = told["counterfactuals"]
             record["counterfactuals"][0]["certificate"]["margin"] = margin

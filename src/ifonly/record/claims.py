@@ -15,6 +15,7 @@ from ifonly.data.schema import Schema
 from ifonly.errors import IfOnlyError
 from ifonly.record.checks import Check
 from ifonly.record.criteria import in_words
+from ifonly.record.fingerprints import without_storage
 from ifonly.result.serial import feature_to_dict, value_of
 from ifonly.result.values import Certificate
 from ifonly.tolerances import DUST, OPTIMALITY, ROUNDING
@@ -113,10 +114,10 @@ def schema_checks(data: Mapping[str, Any], origin: Mapping[str, Any], X: Any) ->
     if [(f["name"], f["kind"]) for f in data["schema"]] != [(f["name"], f["kind"]) for f in origin["schema"]]:
         yield Check("schema", False, "The record has one schema for its rows and another one for its question.")
     try:
-        plain = {f.name: feature_to_dict(f) for f in Schema.infer(X).features}
+        plain = {f.name: without_storage(feature_to_dict(f)) for f in Schema.infer(X).features}
     except (IfOnlyError, TypeError, ValueError):  # data that need a schema of their own
         return
-    own = [str(f["name"]) for f in origin["schema"] if plain.get(f["name"]) not in (None, dict(f))]
+    own = [str(f["name"]) for f in origin["schema"] if plain.get(f["name"]) not in (None, without_storage(f))]
     if own:
         listed = ", ".join(own[:5]) + (f" and {len(own) - 5} more" if len(own) > 5 else "")
         yield Check("schema", None, f"What these may be is declared, not read off the data: {listed}.")
