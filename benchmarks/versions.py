@@ -90,7 +90,9 @@ def verified(python: str, record: Path, model: Path, data: Path) -> str:
     if done.returncode == 0 and any(c["name"] == "proof" and c["ok"] for c in checks):
         return "verified, proof replayed"
     failed = [c for c in checks if c["ok"] is False]
-    named = [c for c in failed if c["sentence"].startswith("The model cannot be asked here") and " then, " in c["sentence"]]
+    named = [
+        c for c in failed if c["sentence"].startswith("The model cannot be asked here") and " then, " in c["sentence"]
+    ]
     return "not usable there, versions named" if done.returncode == 6 and failed == named else "WRONG"
 
 

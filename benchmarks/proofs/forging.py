@@ -149,11 +149,22 @@ KINDS = (*_FORGERS, "another model")
 
 
 def another_model(p: Proven, rng: np.random.Generator) -> Any:
-    """Return a model of the same kind that learned something else: from shuffled rows."""
+    """Return a model of the same kind that learned something else: from shuffled rows.
+
+    Raises
+    ------
+    ValueError
+        When it says the same of every row all the same, as constant models do: then it is no other model.
+    """
     from sklearn.base import clone
 
     said = np.asarray(p.model.predict(p.X))
-    return clone(p.model).fit(p.X, said[rng.permutation(len(said))])
+    other = clone(p.model).fit(p.X, said[rng.permutation(len(said))])
+    asked = "predict_proba" if hasattr(p.model, "predict_proba") else "predict"
+    then, now = (np.asarray(getattr(model, asked)(p.X)) for model in (p.model, other))
+    if then.shape == now.shape and then.dtype.kind == "f" and np.allclose(then, now, rtol=1e-6, atol=1e-9):
+        raise ValueError("it says the same")
+    return other
 
 
 def forged(p: Proven, kind: str, rng: np.random.Generator) -> tuple[str, Any]:

@@ -217,7 +217,10 @@ class _Verification:
             same = now["sha256"][name] == then["sha256"][name]
             if name == "schema":  # once of other bytes for texts in other memory
                 own = then["schema"]
-                same = of_schema(now["schema"]) == of_schema(own) and then["sha256"][name] in (of_schema(own), of_json(own))
+                same = of_schema(now["schema"]) == of_schema(own) and then["sha256"][name] in (
+                    of_schema(own),
+                    of_json(own),
+                )
             says = "is the one of the record" if same else "is another one than that of the record"
             yield Check(name, same, f"The {said} {says} (SHA-256 {then['sha256'][name][:12]}...).")
         other = differing(then["versions"], now["versions"])
