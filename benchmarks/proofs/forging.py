@@ -27,7 +27,7 @@ def _sealed(p: Proven, trail: bytes, **certificate: float) -> Forged:
     record, data = copy.deepcopy(p.record), pack([trail, *unpack(p.proof)[1:]])
     record["proof"]["sha256"] = sha256(data).hexdigest()
     if trail:  # a proof without parts would be none
-        record["proof"]["parts"] = describe_proof(data)["parts"]
+        record["proof"]["parts"] = describe_proof(data, [""] * len(unpack(data)))["parts"]
     if certificate:
         record["counterfactuals"][0]["certificate"].update(certificate)
     return record, data

@@ -9,7 +9,7 @@ import numpy as np
 
 from ifonly.errors import CriterionError
 
-__all__ = ["FOREVER", "check_options", "check_surrogate", "check_workers"]
+__all__ = ["FOREVER", "check_options", "check_proof", "check_surrogate", "check_workers"]
 
 FOREVER = 1e9  # seconds that stand for no time limit: SCIP refuses infinity
 
@@ -23,6 +23,14 @@ def check_options(n: Any, time_limit: Any, gap: Any) -> None:
     check_count(n)
     check_seconds(time_limit)
     check_gap(gap)
+
+
+def check_proof(proof: Any) -> None:
+    """Refuse a wish for a proof that there is not."""
+    if isinstance(proof, bool):
+        return
+    if proof != "exact":
+        raise CriterionError(f"'proof' must be True, False or 'exact', got {proof!r}. Write e.g. proof=True.")
 
 
 def check_count(n: Any) -> None:

@@ -73,7 +73,7 @@ def replay(statement: Statement, goal: Goal, bound: float, trail: bytes, deadlin
         When the bytes are no trail.
     """
     if not trail:
-        raise NotReplayable("a solver closed it, or a limit ended it, and there are no parts to look at")
+        raise NotReplayable("there are no parts to look at")
     if isnan(bound) or bound == -inf:
         raise Refused("there is no bound to prove")
     statement = goal.with_first_margin(statement)

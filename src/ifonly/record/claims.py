@@ -13,6 +13,7 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Schema
 from ifonly.errors import IfOnlyError
+from ifonly.question.found import EXACTLY
 from ifonly.record.checks import Check
 from ifonly.record.criteria import in_words
 from ifonly.record.fingerprints import without_storage
@@ -99,7 +100,7 @@ def _solver(data: Mapping[str, Any], origin: Mapping[str, Any], i: int, proof: M
         "solver",
         None,
         f"{nth(i)} was closed by {told['solver']} with {_listed(first)}, at its own tolerances, and confirmed with "
-        f"{_listed(second)}; a solver's run cannot be replayed.",
+        f"{_listed(second)}{f', {EXACTLY}' if EXACTLY in str(proof['solver']) else ''}; a solver's run cannot be replayed.",
     )
 
 

@@ -177,7 +177,7 @@ def infeasible_to_dict(error: Infeasible, factual: Factual = "full", salt: bytes
     }
     if factual != "full":
         return _hidden(data, error.factual, factual, salt)
-    return data if error.proof is None else {**data, "proof": describe_proof(error.proof)}
+    return data if error.proof is None else {**data, "proof": describe_proof(error.proof, [None])}
 
 
 def _hidden(data: dict[str, Any], row: pd.DataFrame, how: Factual, salt: bytes | None) -> dict[str, Any]:

@@ -284,10 +284,11 @@ def _names(levels: Sequence[Any]) -> str:
 
 def _words(query: Query, condition: Condition) -> str:
     """Return a condition in words, the same for equal ones: a record gives back tuples for lists, and numbers for NumPy's."""
-    said = []
-    for name, value in condition.items():
-        if isinstance(value, (tuple, list, set, frozenset)):
-            values = [plain(v) for v in (sorted(value, key=str) if isinstance(value, (set, frozenset)) else value)]
-            value = tuple(values) if isinstance(query.schema[name], Numeric) else values
-        said.append(f"{name} is {value}")
-    return " and ".join(said)
+    return " and ".join(f"{name} is {_value(query, name, value)}" for name, value in condition.items())
+
+
+def _value(query: Query, name: str, value: Any) -> Any:
+    if not isinstance(value, (tuple, list, set, frozenset)):
+        return value
+    values = [plain(v) for v in (sorted(value, key=str) if isinstance(value, (set, frozenset)) else value)]
+    return tuple(values) if isinstance(query.schema[name], Numeric) else values
