@@ -112,7 +112,8 @@ def _listed(settings: Mapping[str, Any]) -> str:
 # -- words and schema ------------------------------------------------------------------------------------------------
 def schema_checks(data: Mapping[str, Any], origin: Mapping[str, Any], X: Any) -> Iterator[Check]:
     """Compare the two schemas of a record with each other, and with the one that the data by itself suggest."""
-    if [(f["name"], f["kind"]) for f in data["schema"]] != [(f["name"], f["kind"]) for f in origin["schema"]]:
+    same = len(data["schema"]) == len(origin["schema"])
+    if not same or not all(_is_widened(*pair) for pair in zip(data["schema"], origin["schema"], strict=True)):
         yield Check("schema", False, "The record has one schema for its rows and another one for its question.")
     try:
         plain = {f.name: without_storage(feature_to_dict(f)) for f in Schema.infer(X).features}
@@ -122,6 +123,17 @@ def schema_checks(data: Mapping[str, Any], origin: Mapping[str, Any], X: Any) ->
     if own:
         listed = ", ".join(own[:5]) + (f" and {len(own) - 5} more" if len(own) > 5 else "")
         yield Check("schema", None, f"What these may be is declared, not read off the data: {listed}.")
+
+
+def _is_widened(row: Mapping[str, Any], question: Mapping[str, Any]) -> bool:
+    """Whether the feature of a row is that of the question, but for a range that the row itself may have widened."""
+    own, other = ({k: v for k, v in f.items() if k not in ("lower", "upper")} for f in (row, question))
+    if without_storage(own) != without_storage(other):
+        return False
+    if "lower" not in question:
+        return True
+    low, high = (number_of(row[end]) for end in ("lower", "upper"))
+    return low <= number_of(question["lower"]) and high >= number_of(question["upper"])
 
 
 def words(
