@@ -99,6 +99,7 @@ class NetworkSearch(_Numbers):
     most_nodes: int = 20_000  # after which it gives up; guess
     first_look: int = 2_000  # nodes after which progress is judged first, then whenever they double; guess
     least_done: float = 0.1  # share of the gap at the root that must be closed by then; guess
+    share: float = 0.5  # of the time left, after which a solver is asked; guess
     nodes_at_once: int = 64  # guess
     work_at_once: int = 400_000_000  # multiplications for all of them; guess: less than 0.1 s
     most_work: int = 400_000_000  # the same for one node, beyond which a solver is asked at once; guess

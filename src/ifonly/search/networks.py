@@ -77,8 +77,6 @@ class Networks:
         if ended is Ended.GAVE_UP:
             progress.raise_floor(search.bound)
             return Found(Ended.GAVE_UP)
-        if ended is Ended.LIMIT:
-            progress.leave(search.bound)
         progress.solver = NO_SOLVER
         return progress.found()
 
@@ -121,6 +119,8 @@ class _Search:
         self.layers = self._layers(question)
         self.beyond = 4.0 * float(self.layers.room[-1].max())
         self.bound, self.looked, self._order = self.free.elsewhere, 0, count()
+        # a solver may need the rest
+        self.deadline = self.progress.deadline.within(self.tuning.share * self.progress.deadline.left())
         self.open: list[tuple[float, int, _Open]] = []
 
     @property
@@ -186,9 +186,7 @@ class _Search:
             self.bound = self.open[0][0]
             if self.bound > self.progress.budget:
                 break
-            if self.progress.deadline.passed:
-                return Ended.LIMIT
-            if self.looked >= most:
+            if self.looked >= most or self.deadline.passed:
                 return Ended.GAVE_UP
             if self.looked >= look:
                 done = (self.bound - first) / max(self.progress.value - first, self.bound * DUST)
