@@ -30,7 +30,7 @@ from ifonly.models.opening import open_model
 from ifonly.models.read import Model, Observed
 from ifonly.program.box import Box
 from ifonly.question.criterion import ChecksTogether, Criterion, HasConsequences
-from ifonly.question.options import FOREVER, check_options, check_proof, check_surrogate, check_workers
+from ifonly.question.options import FOREVER, check_options, check_surrogate, check_workers
 from ifonly.question.problem import Problem, build
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
@@ -193,8 +193,7 @@ class Explainer:
             Called with `Built`, `Incumbent` and `Finished` events.
         proof
             Whether to keep the parts of the search, so that `ifonly.verify` can replay the proof: see
-            `Explanation.proof` and ``docs/what-proven-means.md``. With ``"exact"``, what a mixed-integer solver closed is run
-            again in rational arithmetic, by a SCIP that was built with its exact mode.
+            ``docs/what-proven-means.md``. ``"exact"``: what has no parts is run again in SCIP's exact mode.
 
         Raises
         ------
@@ -205,12 +204,7 @@ class Explainer:
         NotVerified
             The model refused every repaired answer.
         """
-        check_options(n, time_limit, gap)
-        check_proof(proof)
-        if proof == "exact":
-            from ifonly.solvers.exact import need_exact  # noqa: PLC0415 - loaded when it is asked for
-
-            need_exact()
+        check_options(n, time_limit, gap, proof)
         began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
         asked = self._ask(row, want, criteria, several=n > 1)
         asked.refuse_what_is_there()

@@ -23,11 +23,11 @@ import numpy as np
 
 from ifonly.errors import SolverMissing
 from ifonly.program.mip import MipArrays
+from ifonly.runtime.tuning import DEFAULT
 
 __all__ = ["exact_minimum", "need_exact", "why_not_exact"]
 
 _LONGEST = 900  # characters of a number: SCIP reads lines of 1,024
-_MORE = 10.0  # seconds for a process to begin and to end
 
 Run = Callable[[Path, float], dict[str, Any]]
 
@@ -123,10 +123,10 @@ def _in_child(path: Path, seconds: float) -> dict[str, Any]:
     return _child(str(path), repr(float(min(seconds, 1e9))), seconds=seconds)
 
 
-def _child(*arguments: str, seconds: float = _MORE) -> dict[str, Any]:
+def _child(*arguments: str, seconds: float = 0.0) -> dict[str, Any]:
     """Run this module in another process; nothing is said where it fails, or takes too long."""
     command = [sys.executable, "-m", "ifonly.solvers.exact", *arguments]
-    limit = seconds + _MORE if isfinite(seconds) else None
+    limit = seconds + DEFAULT.solving.process_seconds if isfinite(seconds) else None
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)  # noqa: S603 - this module
         said = json.loads(done.stdout.splitlines()[-1])
