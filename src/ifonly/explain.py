@@ -192,8 +192,7 @@ class Explainer:
         on_event
             Called with `Built`, `Incumbent` and `Finished` events.
         proof
-            Whether to keep the parts of the search, so that `ifonly.verify` can replay the proof: see
-            ``docs/what-proven-means.md``. ``"exact"``: what has no parts is run again in SCIP's exact mode.
+            Whether to keep the parts of the search, for `ifonly.verify`; ``"exact"``: the rest is run again by SCIP.
 
         Raises
         ------
@@ -208,12 +207,7 @@ class Explainer:
         began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
         asked = self._ask(row, want, criteria, several=n > 1)
         asked.refuse_what_is_there()
-        options = {
-            "n": int(n),
-            "time_limit": float(time_limit),
-            "gap": float(gap),
-            **({"proof": proof} if proof else {}),
-        }
+        options = {"n": int(n), "time_limit": float(time_limit), "gap": float(gap), "proof": proof}
         demands = [d.text for d in asked.statement.demands]
         origin = Origin(self, asked.wish, checked(criteria), options, demands)
         try:
