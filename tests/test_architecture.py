@@ -300,6 +300,7 @@ CONSTANTS = {
     "ifonly.models.readers.lightgbm: _LAST_SCORE_OF_HALF": "of the arithmetic of a float64",
     "ifonly.models.readers.lightgbm: _ZERO": "LightGBM's own constant kZeroThreshold",
     "ifonly.models.readers.xgboost: _LAST_SCORE_OF_HALF": "of the arithmetic of a float32",
+    "ifonly.solvers.exact: _LONGEST": "of the lines that SCIP's reader of MPS takes",
     "ifonly.models.readers.onnx: _STRING, _INT64": "the ONNX standard's own codes of types",
     "ifonly.models.reading.outcomes: _FAR": "beyond it a score is as good as infinite",
     "ifonly.program.scaling: _COST": "a power of two near 1,000, by the tolerance of solvers: see its comment",

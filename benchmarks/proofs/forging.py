@@ -27,7 +27,7 @@ def _sealed(p: Proven, trail: bytes, **certificate: float) -> Forged:
     record, data = copy.deepcopy(p.record), pack([trail, *unpack(p.proof)[1:]])
     record["proof"]["sha256"] = sha256(data).hexdigest()
     if trail:  # a proof without parts would be none
-        record["proof"]["parts"] = describe_proof(data)["parts"]
+        record["proof"]["parts"] = describe_proof(data, [""] * len(unpack(data)))["parts"]
     if certificate:
         record["counterfactuals"][0]["certificate"].update(certificate)
     return record, data
@@ -78,7 +78,7 @@ def answer_dearer(p: Proven, rng: np.random.Generator) -> Forged:
             found = Found(Ended.CLOSED, u, bound, (), p.record["solver"])
             margin = float(p.record["counterfactuals"][0]["certificate"]["margin"])
             answer = question._counterfactual(u, replace(statement, margin=margin), found)
-            told = question.explanation(Several((answer,)), 0.0).to_dict()
+            told = question.explanation(Several((answer,), (u,)), 0.0).to_dict()
             record = copy.deepcopy(p.record)
             record["counterfactuals"] = told["counterfactuals"]
             record["counterfactuals"][0]["certificate"]["margin"] = margin
@@ -149,11 +149,22 @@ KINDS = (*_FORGERS, "another model")
 
 
 def another_model(p: Proven, rng: np.random.Generator) -> Any:
-    """Return a model of the same kind that learned something else: from shuffled rows."""
+    """Return a model of the same kind that learned something else: from shuffled rows.
+
+    Raises
+    ------
+    ValueError
+        When it says the same of every row all the same, as constant models do: then it is no other model.
+    """
     from sklearn.base import clone
 
     said = np.asarray(p.model.predict(p.X))
-    return clone(p.model).fit(p.X, said[rng.permutation(len(said))])
+    other = clone(p.model).fit(p.X, said[rng.permutation(len(said))])
+    asked = "predict_proba" if hasattr(p.model, "predict_proba") else "predict"
+    then, now = (np.asarray(getattr(model, asked)(p.X)) for model in (p.model, other))
+    if then.shape == now.shape and then.dtype.kind == "f" and np.allclose(then, now, rtol=1e-6, atol=1e-9):
+        raise ValueError("it says the same")
+    return other
 
 
 def forged(p: Proven, kind: str, rng: np.random.Generator) -> tuple[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -159,6 +160,13 @@ class Infeasible(NoCounterfactual):
         from ifonly.record.writing import infeasible_to_dict  # noqa: PLC0415 - a face, loaded when asked for
 
         return infeasible_to_dict(self, factual, salt)  # type: ignore[arg-type]
+
+    def to_json(self, path: str | Path | None = None, *, indent: int | None = 2) -> str:
+        """Return the record as JSON text and, given a path, write it there."""
+        text = json.dumps(self.record(), indent=indent, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
 
 
 class OutOfTime(NoCounterfactual):

@@ -169,7 +169,7 @@ class Explainer:
         time_limit: float = 30.0,
         gap: float = OPTIMALITY,
         on_event: OnEvent | None = None,
-        proof: bool = False,
+        proof: bool | Literal["exact"] = False,
     ) -> Explanation:
         """Return the least change of `row` that gives the wanted outcome.
 
@@ -192,8 +192,7 @@ class Explainer:
         on_event
             Called with `Built`, `Incumbent` and `Finished` events.
         proof
-            Whether to keep the parts of the search, so that `ifonly.verify` can replay the proof: see
-            `Explanation.proof` and ``docs/what-proven-means.md``.
+            Whether to keep the parts of the search, for `ifonly.verify`; ``"exact"``: the rest is run again by SCIP.
 
         Raises
         ------
@@ -204,11 +203,11 @@ class Explainer:
         NotVerified
             The model refused every repaired answer.
         """
-        check_options(n, time_limit, gap)
+        check_options(n, time_limit, gap, proof)
         began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
         asked = self._ask(row, want, criteria, several=n > 1)
         asked.refuse_what_is_there()
-        options = {"n": int(n), "time_limit": float(time_limit), "gap": float(gap)}
+        options = {"n": int(n), "time_limit": float(time_limit), "gap": float(gap), "proof": proof}
         demands = [d.text for d in asked.statement.demands]
         origin = Origin(self, asked.wish, checked(criteria), options, demands)
         try:

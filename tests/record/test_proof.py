@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import ifonly
@@ -15,9 +24,10 @@ from ifonly import (
 )
 from ifonly.bench import credit_model
 from ifonly.datasets import german_credit
-from ifonly.question.trail import Leaf, events
+from ifonly.question.trail import Duals, Leaf, events
+from ifonly.record.checker import replay
 from ifonly.record.proof import pack, unpack
-from proof_cases import MODELS, cases, question, table
+from proof_cases import MODELS, NEVER, Case, cases, question, table
 
 
 # -- what is proven is accepted --------------------------------------------------------------------------------------
@@ -91,8 +101,59 @@ def test_pack_and_unpack() -> None:
     assert unpack(pack(trails)) == tuple(trails)
 
 
+# -- what a replay rests on ------------------------------------------------------------------------------------------
+REPLAY = (
+    *("cell_costs", "checker", "checks", "duals", "linear_parts", "parts", "proof", "replaying", "tree_parts"),
+)  # fmt: skip
+
+
 def test_the_checker_shares_nothing_with_searches_and_solvers() -> None:
-    source = Path(ifonly.__file__).parent
-    for name in ("checker", "tree_parts", "linear_parts", "parts", "proof", "replaying"):
-        for line in (source / "record" / f"{name}.py").read_text(encoding="utf-8").splitlines():
-            assert not line.lstrip().startswith(("from ifonly.search", "from ifonly.solvers", "import ifonly"))
+    source = Path(ifonly.__file__).parent / "record"
+    for name in REPLAY:
+        for node in ast.walk(ast.parse((source / f"{name}.py").read_text(encoding="utf-8"))):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for module in filter(None, names):
+                assert not module.startswith(("ifonly.search", "ifonly.solvers")), (name, module)
+                if module.startswith("ifonly.record"):
+                    assert module.removeprefix("ifonly.record.") in REPLAY, (name, module)
+
+
+def executed(run: Callable[[], Any]) -> set[str]:
+    """The modules of the package of which a function runs."""
+    source, seen = str(Path(ifonly.__file__).parent), set()
+
+    def watch(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(source):
+            seen.add(str(Path(frame.f_code.co_filename).relative_to(source).with_suffix("")).replace("/", "."))
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return seen
+
+
+def test_no_function_of_a_search_or_a_solver_runs_in_a_replay() -> None:
+    """Not even through what the checker imports; of linear programs, only the columns of hulls are written down by one."""
+    for kind in MODELS:
+        for case in itertools.islice(cases(kind, range(12)), 3):
+            asked = case.asked()
+            run = partial(replay, asked.statement, asked.goal, case.bound, case.trail, NEVER)
+            seen = executed(run)
+            assert "record.checker" in seen
+            assert not [name for name in seen if name.startswith(("search", "solvers"))], seen
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["a", "b", "c"])
+    model = LogisticRegression().fit(X, X.a + X.b > 0)
+    explainer = Explainer(model, X, criteria=[Proximity("linf")])
+    row = X.iloc[[0]]
+    answer = explainer.explain(row, proof=True)
+    case = Case(model, X, explainer, answer, row, None)
+    assert isinstance(next(events(case.trail), None), Duals)
+    asked = case.asked()
+    seen = executed(partial(replay, asked.statement, asked.goal, case.bound, case.trail, NEVER))
+    assert "record.duals" in seen
+    assert {name for name in seen if name.startswith(("search", "solvers"))} <= {"solvers.priced_lp"}

@@ -33,11 +33,27 @@ REFUTED = 6
 def verify(record: Path, model: Path, data: Path, **options: Any) -> int:
     """Check RECORD, written by 'ifonly explain --output record.json' or Explanation.record().
 
-    A sentence for each check. Exit codes: 0 the record stands, 6 it does not, 4 it is no record.
+    A sentence for each check. Exit codes: 0 the record stands, 6 it does not, or is none.
     """
+    from ifonly.errors import SchemaError
+    from ifonly.record.reading import read_record
+
+    try:
+        told = read_record(record)  # before anything else is opened
+    except SchemaError as error:
+        return _refuted(str(error), options)
+    try:
+        fitted = files.load_model(model, trust=options["trust"])
+    except click.ClickException as error:
+        raise _unopened(error, told) from error
+    return _checked(record, told, fitted, data, options)
+
+
+def _checked(record: Path, told: Any, fitted: Any, data: Path, options: dict[str, Any]) -> int:
+    """Check a record that has been read, against a model that has been opened; return the exit code."""
+    from ifonly.errors import SchemaError
     from ifonly.record import verify as check
 
-    fitted = files.load_model(model, trust=options["trust"])
     table = files.read_table(data)
     X = files.features(fitted, files.without(table, options["target"], data))
     factual = None if options["row"] is None else X.iloc[[options["row"]]]
@@ -45,10 +61,33 @@ def verify(record: Path, model: Path, data: Path, **options: Any) -> int:
         salt = None if options["salt"] is None else bytes.fromhex(options["salt"])
     except ValueError:
         raise click.BadParameter("The salt is written in hexadecimal digits.", param_hint="'--salt'") from None
-    more = {name: options[name] for name in ("time_limit", "proof")}
-    verdict = check(record, fitted, X, factual=factual, salt=salt, **more)
+    beside = record.with_suffix(".proof")
+    proof = options["proof"] or (beside if "proof" in told and beside.exists() else None)
+    try:
+        verdict = check(told, fitted, X, factual=factual, salt=salt, proof=proof, time_limit=options["time_limit"])
+    except SchemaError as error:
+        return _refuted(str(error), options)
     if options["as_json"]:
         click.echo(json.dumps(verdict.to_dict(), ensure_ascii=False, indent=1))
     else:
         show.verdict(verdict)
     return 0 if verdict.ok else REFUTED
+
+
+def _refuted(sentence: str, options: dict[str, Any]) -> int:
+    """Say why this is no record that could stand."""
+    if options["as_json"]:
+        checks = [{"name": "record", "ok": False, "sentence": sentence}]
+        click.echo(json.dumps({"ok": False, "checks": checks}, ensure_ascii=False, indent=1))
+    else:
+        show.error(sentence)
+    return REFUTED
+
+
+def _unopened(error: click.ClickException, told: Any) -> click.ClickException:
+    """Return the error of a model that cannot be opened, with the versions that the record was written under."""
+    from ifonly.record.versions import differing_now
+
+    other = differing_now((told["origin"] or {}).get("versions", {}))
+    then = f" Other versions are installed than those of the record: {'; '.join(other)}." if other else ""
+    return click.ClickException(error.format_message() + then)

@@ -9,7 +9,10 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 
-__all__ = ["Ended", "Found"]
+__all__ = ["EXACTLY", "NO_SOLVER", "Ended", "Found"]
+
+NO_SOLVER = "no solver needed"
+EXACTLY = "and again by SCIP in rational arithmetic"
 
 
 class Ended(Enum):

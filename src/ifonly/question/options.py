@@ -18,11 +18,23 @@ def _is_number(value: Any, kind: type[Real | Integral]) -> bool:
     return isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
 
 
-def check_options(n: Any, time_limit: Any, gap: Any) -> None:
+def check_options(n: Any, time_limit: Any, gap: Any, proof: Any = False) -> None:
     """Refuse a slip in the options that every call has."""
     check_count(n)
     check_seconds(time_limit)
     check_gap(gap)
+    check_proof(proof)
+
+
+def check_proof(proof: Any) -> None:
+    """Refuse a wish for a proof that there is not."""
+    if isinstance(proof, bool):
+        return
+    if proof != "exact":
+        raise CriterionError(f"'proof' must be True, False or 'exact', got {proof!r}. Write e.g. proof=True.")
+    from ifonly.solvers.exact import need_exact  # noqa: PLC0415 - loaded when it is asked for
+
+    need_exact()
 
 
 def check_count(n: Any) -> None:

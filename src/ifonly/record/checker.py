@@ -73,7 +73,7 @@ def replay(statement: Statement, goal: Goal, bound: float, trail: bytes, deadlin
         When the bytes are no trail.
     """
     if not trail:
-        raise NotReplayable("a solver closed it, or a limit ended it, and there are no parts to look at")
+        raise NotReplayable("there are no parts to look at")
     if isnan(bound) or bound == -inf:
         raise Refused("there is no bound to prove")
     statement = goal.with_first_margin(statement)
@@ -194,7 +194,9 @@ def _parts_of(statement: Statement, goal: Goal, bound: float) -> Parts:
             raise Refused(f"the demand {demand.text!r} couples features, which no part by part search closes")
     for j in statement.query.schema.numeric:
         if isnan(statement.query.factual[statement.query.schema.starts[j]]) and not box.missing[j]:
-            raise NotReplayable("a value may take the place of a missing one")
+            raise Refused(
+                "a value may take the place of a missing one, and no search closes such a question part by part"
+            )
     form = statement.form
     gaps = goal.gaps([Affine.of(k) for k in range(form.n_outputs)], statement.margin, statement.tie)
     if isinstance(form, Ensemble):

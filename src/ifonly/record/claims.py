@@ -13,8 +13,10 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Schema
 from ifonly.errors import IfOnlyError
+from ifonly.question.found import EXACTLY
 from ifonly.record.checks import Check
 from ifonly.record.criteria import in_words
+from ifonly.record.fingerprints import without_storage
 from ifonly.result.serial import feature_to_dict, value_of
 from ifonly.result.values import Certificate
 from ifonly.tolerances import DUST, OPTIMALITY, ROUNDING
@@ -98,7 +100,7 @@ def _solver(data: Mapping[str, Any], origin: Mapping[str, Any], i: int, proof: M
         "solver",
         None,
         f"{nth(i)} was closed by {told['solver']} with {_listed(first)}, at its own tolerances, and confirmed with "
-        f"{_listed(second)}; a solver's run cannot be replayed.",
+        f"{_listed(second)}{f', {EXACTLY}' if EXACTLY in str(proof['solver']) else ''}; a solver's run cannot be replayed.",
     )
 
 
@@ -110,16 +112,28 @@ def _listed(settings: Mapping[str, Any]) -> str:
 # -- words and schema ------------------------------------------------------------------------------------------------
 def schema_checks(data: Mapping[str, Any], origin: Mapping[str, Any], X: Any) -> Iterator[Check]:
     """Compare the two schemas of a record with each other, and with the one that the data by itself suggest."""
-    if [(f["name"], f["kind"]) for f in data["schema"]] != [(f["name"], f["kind"]) for f in origin["schema"]]:
+    same = len(data["schema"]) == len(origin["schema"])
+    if not same or not all(_is_widened(*pair) for pair in zip(data["schema"], origin["schema"], strict=True)):
         yield Check("schema", False, "The record has one schema for its rows and another one for its question.")
     try:
-        plain = {f.name: feature_to_dict(f) for f in Schema.infer(X).features}
+        plain = {f.name: without_storage(feature_to_dict(f)) for f in Schema.infer(X).features}
     except (IfOnlyError, TypeError, ValueError):  # data that need a schema of their own
         return
-    own = [str(f["name"]) for f in origin["schema"] if plain.get(f["name"]) not in (None, dict(f))]
+    own = [str(f["name"]) for f in origin["schema"] if plain.get(f["name"]) not in (None, without_storage(f))]
     if own:
         listed = ", ".join(own[:5]) + (f" and {len(own) - 5} more" if len(own) > 5 else "")
         yield Check("schema", None, f"What these may be is declared, not read off the data: {listed}.")
+
+
+def _is_widened(row: Mapping[str, Any], question: Mapping[str, Any]) -> bool:
+    """Whether the feature of a row is that of the question, but for a range that the row itself may have widened."""
+    own, other = ({k: v for k, v in f.items() if k not in ("lower", "upper")} for f in (row, question))
+    if without_storage(own) != without_storage(other):
+        return False
+    if "lower" not in question:
+        return True
+    low, high = (number_of(row[end]) for end in ("lower", "upper"))
+    return low <= number_of(question["lower"]) and high >= number_of(question["upper"])
 
 
 def words(

@@ -84,6 +84,8 @@ def _to_data(value: Any) -> Any:
         return {"map": [[_to_data(k), _to_data(v)] for k, v in value.items()]}
     if isinstance(value, (list, tuple, np.ndarray, pd.Series)):
         return [_to_data(v) for v in value]
+    if isinstance(value, (set, frozenset)):
+        return [_to_data(v) for v in sorted(value, key=str)]
     try:
         return plain_value(value)
     except SchemaError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -16,7 +16,7 @@ import pandas as pd
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
 
-__all__ = ["of_file", "of_frame", "of_json", "of_model", "of_training", "of_value"]
+__all__ = ["of_file", "of_frame", "of_json", "of_model", "of_schema", "of_training", "of_value", "without_storage"]
 
 _MOST_SCORED = 4000
 
@@ -30,6 +30,19 @@ def of_file(path: Path) -> str:
 def of_json(value: Any) -> str:
     """Return the SHA-256 of plain values, whatever the order of their keys."""
     return _of(json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False))
+
+
+def of_schema(features: Sequence[Mapping[str, Any]]) -> str:
+    """Return the SHA-256 of a schema as plain values, wherever its texts are stored: pandas puts them where it can."""
+    return of_json([without_storage(feature) for feature in features])
+
+
+def without_storage(value: Any) -> Any:
+    """Return plain values of a schema without the library in whose memory its texts lie."""
+    if isinstance(value, Mapping):
+        kept = {name: part for name, part in value.items() if name != "string" or "missing" not in value}
+        return {name: without_storage(part) for name, part in kept.items()}
+    return [without_storage(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def of_frame(frame: pd.DataFrame) -> str:

@@ -17,7 +17,7 @@ from ifonly.program.mip import Affine
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Split
 from ifonly.record.cell_costs import level_fractions
-from ifonly.record.parts import NotReplayable, Refused
+from ifonly.record.parts import Refused
 
 __all__ = ["LinearParts"]
 
@@ -55,9 +55,9 @@ class LinearParts:
         self.most, self.costs = most, statement.costs()
         self.bound = Fraction(bound) if isfinite(bound) else None
         if not np.isfinite(self.factual).all() or box.missing.any():
-            raise NotReplayable("a value is missing")
+            raise Refused("a value is missing, and no search closes such a question part by part")
         if not (np.isfinite(box.lower).all() and np.isfinite(box.upper).all()):
-            raise NotReplayable("a number has no end")
+            raise Refused("a number has no end, and no search closes such a question part by part")
         slope = [Fraction(0)] * self.schema.width
         need = -Fraction(gap.constant)
         for column, weight in zip(gap.columns, gap.values, strict=True):

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ifonly.errors import SchemaError
+from ifonly.question.found import NO_SOLVER
 from ifonly.question.trail import Alternative, Duals, Leaf, Split, events
 
-__all__ = ["MOST_BYTES", "describe_proof", "in_words", "pack", "read_proof", "unpack"]
+__all__ = ["MOST_BYTES", "describe_proof", "in_words", "pack", "read_proof", "unpack", "why_no_parts"]
 
 MOST_BYTES = 64 * 2**20
 _MAGIC = b"ifonly-proof\x01"
@@ -72,10 +73,33 @@ def read_proof(proof: bytes | str | Path) -> bytes:
         raise SchemaError(f"The proof cannot be read: {error}.") from None
 
 
-def describe_proof(proof: bytes) -> dict[str, Any]:
-    """Return what a record says of its proof: the SHA-256, and the number of parts of each answer."""
-    parts = [sum(isinstance(event, Leaf | Duals) for event in events(trail)) for trail in unpack(proof)]
-    return {"sha256": sha256(proof).hexdigest(), "parts": parts}
+def describe_proof(proof: bytes, solvers: Sequence[str | None]) -> dict[str, Any]:
+    """Return what a record says of its proof: the SHA-256, the number of parts of each answer, and why some have none.
+
+    `solvers` are who closed each answer, as its certificate says.
+    """
+    trails = unpack(proof)
+    parts = [sum(isinstance(event, Leaf | Duals) for event in events(trail)) for trail in trails]
+    said: dict[str, Any] = {"sha256": sha256(proof).hexdigest(), "parts": parts}
+    if not all(trails):
+        said["not_replayable"] = [
+            None if trail else why_no_parts(i, s) for i, (trail, s) in enumerate(zip(trails, solvers, strict=True))
+        ]
+    return said
+
+
+def why_no_parts(i: int, solver: str | None) -> str:
+    """Return why an answer, the `i`-th, has no parts that could be replayed, given who closed it; None: nobody says."""
+    if i > 0:
+        return "only the first answer of a question is replayed"
+    if solver is None:
+        return "a solver closed it, or a search that keeps no parts, as that of networks does not"
+    if solver.startswith(NO_SOLVER):
+        return (
+            "it was closed without a solver, but by a search that keeps no parts: that of networks, whose bounds are carried "
+            "back through the layers, or one with a wider margin than a replay looks at"
+        )
+    return f"{solver} closed it, and a solver's run leaves no parts to look at, or a limit ended it"
 
 
 def in_words(trail: bytes, names: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from math import inf
 from pathlib import Path
@@ -13,7 +13,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.checks import Check
-from ifonly.record.proof import read_proof, unpack
+from ifonly.record.proof import read_proof, unpack, why_no_parts
 from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import DUST
 
@@ -54,10 +54,17 @@ def proof_checks(
     if counts is not None and any((n > 0) != (len(t) > 0) for n, t in zip(counts, trails, strict=True)):
         yield Check("proof", False, _OTHER_COUNT)
         return
+    if told is not None and not _same_gaps(told.get("not_replayable"), trails):
+        yield Check("proof", False, "The record names other answers as not replayable than those without parts.")
+        return
     for i, (certificate, trail) in enumerate(zip(certificates, trails, strict=True)):
         name = "" if certificate is None else f"Answer {i + 1}: "
         n = None if counts is None else counts[i]
-        yield _replayed(name, certificate, statement, goal, trail if i == 0 else b"", n, deadline)
+        if i > 0 or not trail:
+            solver = None if certificate is None else str(certificate["solver"])
+            yield Check("proof", None, _sentence(f"{name}the proof cannot be replayed: {why_no_parts(i, solver)}."))
+            continue
+        yield _replayed(name, certificate, statement, goal, trail, n, deadline)
 
 
 def _replayed(
@@ -76,9 +83,9 @@ def _replayed(
             return Check("proof", False, f"{name}there is no bound to prove.")
         found = replay(statement, goal, bound, trail, deadline)
     except NotReplayable as error:
-        return Check("proof", None, f"{name}the proof cannot be replayed: {error}.".lstrip())
+        return Check("proof", None, _sentence(f"{name}the proof cannot be replayed: {error}."))
     except Refused as error:
-        return Check("proof", False, f"{name}the proof does not hold: {error}.")
+        return Check("proof", False, _sentence(f"{name}the proof does not hold: {error}."))
     except SchemaError as error:
         return Check("proof", False, f"{name}{error}")
     if count is not None and found.parts != count:
@@ -98,6 +105,15 @@ def _replayed(
         f"{name}the proof was replayed: {_parts(found.parts)} the question, and in none of them is there an "
         f"answer that costs less than {found.bound:.9g}.",
     )
+
+
+def _same_gaps(told: Sequence[Any] | None, trails: Sequence[bytes]) -> bool:
+    """Whether a record says of those answers that they cannot be replayed that have no parts; the first ones said nothing."""
+    return told is None or [why is None for why in told] == [bool(trail) for trail in trails]
+
+
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def _parts(n: int) -> str:

@@ -18,14 +18,15 @@ import pandas as pd
 from ifonly.criteria.house import combined
 from ifonly.criteria.validity import Target
 from ifonly.data.schema import Numeric, Schema
-from ifonly.errors import IfOnlyError, IfOnlyWarning, Infeasible, NoCounterfactual, SchemaError
+from ifonly.errors import IfOnlyError, IfOnlyWarning, Infeasible, NoCounterfactual, SchemaError, UnsupportedModel
 from ifonly.question.abilities import verified
 from ifonly.record.checks import Check
 from ifonly.record.claims import changes, claims, nth, number_of, same_value, schema_checks, words
 from ifonly.record.criteria import criteria_from_data, criteria_to_data
-from ifonly.record.fingerprints import of_json
+from ifonly.record.fingerprints import of_json, of_schema
 from ifonly.record.reading import read_record
 from ifonly.record.replaying import proof_checks
+from ifonly.record.versions import differing, fault_of, unasked
 from ifonly.record.writing import describe, salted
 from ifonly.result.origin import Origin
 from ifonly.result.serial import feature_from_dict, frame_from_dict, value_of
@@ -112,14 +113,19 @@ def verify(
     beside = record.with_suffix(".proof") if isinstance(record, Path) else None
     if proof is None and "proof" in data and beside is not None and beside.exists():
         proof = beside
+    checks: list[Check] = []
     try:
         with np.errstate(all="ignore"):  # a hostile record may hold any number
             verification = _Verification(data, factual, salt, criteria, time_limit, proof)
-            return Verdict(tuple(verification.checks(model, X, y)))
-    except (KeyError, ValueError, TypeError, OverflowError, AttributeError) as error:
-        if isinstance(error, IfOnlyError):
-            raise
-        raise SchemaError(f"The record is damaged: {type(error).__name__}: {str(error)[:200]}.") from None
+            checks.extend(verification.checks(model, X, y))
+    except IfOnlyError:
+        raise
+    except Exception as error:  # noqa: BLE001 - hostile records fail in any way, and so do models of other versions
+        fault = fault_of(model, X, y)
+        if fault is None or not data["origin"]:
+            raise SchemaError(f"The record is damaged: {type(error).__name__}: {str(error)[:200]}.") from None
+        checks.append(Check("model", False, unasked(fault, data["origin"]["versions"])))
+    return Verdict(tuple(checks))
 
 
 class _Verification:
@@ -148,6 +154,9 @@ class _Verification:
         yield from claims(self.data, self.origin)
         try:
             explainer = self._explainer(model, X, y)
+        except UnsupportedModel as error:
+            yield Check("model", False, unasked(error, self.origin["versions"]))
+            return
         except IfOnlyError as error:
             yield Check("policy", False, f"The question cannot be put together again: {error}")
             return
@@ -206,15 +215,17 @@ class _Verification:
             yield Check("policy", same, "The criteria given are " + ("" if same else "not ") + "those of the record.")
         for name, said in (("model", "model"), ("schema", "schema"), ("training", "training data")):
             same = now["sha256"][name] == then["sha256"][name]
+            if name == "schema":  # once of other bytes for texts in other memory
+                own = then["schema"]
+                same = of_schema(now["schema"]) == of_schema(own) and then["sha256"][name] in (
+                    of_schema(own),
+                    of_json(own),
+                )
             says = "is the one of the record" if same else "is another one than that of the record"
             yield Check(name, same, f"The {said} {says} (SHA-256 {then['sha256'][name][:12]}...).")
-        differing = [
-            f"{package} {then['versions'][package]} then, {version} now"
-            for package, version in now["versions"].items()
-            if then["versions"].get(package, version) != version
-        ]
-        if differing:
-            yield Check("versions", None, "Other versions are installed: " + "; ".join(differing) + ".")
+        other = differing(then["versions"], now["versions"])
+        if other:
+            yield Check("versions", None, "Other versions are installed: " + "; ".join(other) + ".")
 
     def _factual(self) -> pd.DataFrame | None:
         if "hidden" not in self.data["factual"]:

@@ -17,7 +17,7 @@ import pandas as pd
 from ifonly.criteria.validity import as_target
 from ifonly.errors import CriterionError, Infeasible
 from ifonly.record.criteria import criteria_to_data, in_words
-from ifonly.record.fingerprints import of_json, of_model, of_training
+from ifonly.record.fingerprints import of_json, of_model, of_schema, of_training
 from ifonly.record.proof import describe_proof
 from ifonly.result.origin import Origin
 from ifonly.result.serial import (
@@ -70,7 +70,7 @@ def fingerprints(explainer: Any) -> dict[str, str]:
     """Return the fingerprints of an explainer's model, schema and data."""
     return {
         "model": of_model(explainer),
-        "schema": of_json([feature_to_dict(f) for f in explainer.schema.features]),
+        "schema": of_schema([feature_to_dict(f) for f in explainer.schema.features]),
         "training": of_training(explainer),
     }
 
@@ -177,7 +177,7 @@ def infeasible_to_dict(error: Infeasible, factual: Factual = "full", salt: bytes
     }
     if factual != "full":
         return _hidden(data, error.factual, factual, salt)
-    return data if error.proof is None else {**data, "proof": describe_proof(error.proof)}
+    return data if error.proof is None else {**data, "proof": describe_proof(error.proof, [None])}
 
 
 def _hidden(data: dict[str, Any], row: pd.DataFrame, how: Factual, salt: bytes | None) -> dict[str, Any]:

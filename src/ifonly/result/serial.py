@@ -62,14 +62,18 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
         "factual": frame_to_dict(explanation.factual),
         "schema": [feature_to_dict(f) for f in explanation.schema.features],
         "origin": origin,
-        **({} if explanation.proof is None else {"proof": _proof(explanation.proof)}),
+        **(
+            {}
+            if explanation.proof is None
+            else {"proof": _proof(explanation.proof, [c.certificate.solver for c in explanation])}
+        ),
     }
 
 
-def _proof(proof: bytes) -> dict[str, Any]:
+def _proof(proof: bytes, solvers: Sequence[str]) -> dict[str, Any]:
     from ifonly.record.proof import describe_proof  # noqa: PLC0415 - loaded where there is a proof
 
-    return describe_proof(proof)
+    return describe_proof(proof, solvers)
 
 
 def _wish(origin: Mapping[str, Any] | None) -> Any:

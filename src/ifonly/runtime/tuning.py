@@ -254,6 +254,7 @@ class Solving(_Numbers):
     tangent_rounds: int = 200  # of adding tangents; guess
     rescalings: int = 6  # of a program whose columns have become narrower; guess
     narrower: float = 0.5  # share of its width that makes another scaling worth it; guess
+    process_seconds: float = 10.0  # for another process to begin and to end, beyond what it solves; guess
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -96,7 +96,7 @@ class Question:
     deadline: Deadline = NEVER
     gap: float = OPTIMALITY
     on_event: OnEvent | None = None
-    proof: bool = False
+    proof: bool | Literal["exact"] = False
 
     def refuse_what_is_there(self) -> None:
         """Say so when the factual already has the wanted outcome."""
@@ -183,6 +183,7 @@ class Question:
             # a wider margin than the first is proven for fewer points than a replay looks at
             shown = course.certified.margin <= course.origin.margin
             found = replace(found, trail=self._kept(course.origin, found.trail, found.bound) if shown else b"")
+            found = self._exactly(course.origin, found) if shown and not found.trail else found
         return Answer(self._counterfactual(u, asked, found), u, found, course.statement)
 
     def _end_of(self, course: Course, found: Found, *, first: bool) -> Answer:
@@ -211,6 +212,14 @@ class Question:
         from ifonly.search.duals import dual_trail  # noqa: PLC0415 - loaded when a proof is asked for
 
         return dual_trail(statement, bound, self.deadline)
+
+    def _exactly(self, statement: Statement, found: Found) -> Found:
+        """Return what a solver closed, run again in rational arithmetic where that was asked for."""
+        if self.proof != "exact":
+            return found
+        from ifonly.search.exactly import run_again  # noqa: PLC0415 - loaded when an exact proof is asked for
+
+        return run_again(statement, found, self.backend.label, self.deadline)
 
     def _unverified(self, u: FloatArray, statement: Statement, noise: float) -> Exception:
         """Return the error of a point that the model refuses, whatever was tried."""
@@ -242,7 +251,7 @@ class Question:
         return Limits(self.deadline.left(), self.gap, seed=self.query.seed, tuning=self.query.tuning)
 
     def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
-        return Sought(find(statement, self.backend, limits, self.on_event, deadline, proof=self.proof), statement)
+        return Sought(find(statement, self.backend, limits, self.on_event, deadline, proof=bool(self.proof)), statement)
 
     def _first_verified(
         self, found: Found, statement: Statement, *, firm: float = 0.0

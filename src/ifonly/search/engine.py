@@ -12,14 +12,12 @@ from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
 from ifonly.question.criterion import HasConsequences
 from ifonly.question.demand import BoxDemand
-from ifonly.question.found import Found
+from ifonly.question.found import NO_SOLVER, Found
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.search.progress import Progress
 
 __all__ = ["NO_SOLVER", "Engine", "Separable", "by_cells", "fills_gaps", "largest_only", "separable"]
-
-NO_SOLVER = "no solver needed"
 
 
 class Engine(Protocol):

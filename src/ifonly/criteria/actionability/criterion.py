@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ifonly.criteria.actionability.demands import Between, Direction, Frozen, Imply, LevelSet, LinearDemand
+from ifonly.data.features import plain
 from ifonly.data.schema import Numeric, Ordinal
 from ifonly.errors import CriterionError, FactualViolatesDemand, warn
 from ifonly.question.criterion import Criterion
@@ -212,7 +213,8 @@ class Actionability(Criterion):
         for rule in self.implies:
             if_ = tuple(_condition(query, name, value) for name, value in rule.if_.items())
             then = tuple(_condition(query, name, value) for name, value in rule.then.items())
-            yield Imply(f"if {_words(rule.if_)} then {_words(rule.then)}", if_, then)
+            words = f"if {_words(query, rule.if_)} then {_words(query, rule.then)}"
+            yield Imply(words, if_, then)
 
 
 def _check_range(name: str, ends: Any) -> None:
@@ -280,5 +282,13 @@ def _names(levels: Sequence[Any]) -> str:
     return ", ".join(map(str, levels))
 
 
-def _words(condition: Condition) -> str:
-    return " and ".join(f"{name} is {value}" for name, value in condition.items())
+def _words(query: Query, condition: Condition) -> str:
+    """Return a condition in words, the same for equal ones: a record gives back tuples for lists, and numbers for NumPy's."""
+    return " and ".join(f"{name} is {_value(query, name, value)}" for name, value in condition.items())
+
+
+def _value(query: Query, name: str, value: Any) -> Any:
+    if not isinstance(value, (tuple, list, set, frozenset)):
+        return value
+    values = [plain(v) for v in (sorted(value, key=str) if isinstance(value, (set, frozenset)) else value)]
+    return tuple(values) if isinstance(query.schema[name], Numeric) else values

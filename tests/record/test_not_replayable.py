@@ -1,0 +1,194 @@
+"""Parts that cannot be replayed: the record says so and why, and no verdict claims otherwise; the exact second run."""
+
+from __future__ import annotations
+
+import copy
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+import ifonly
+from ifonly import Actionability, CriterionError, Explainer, Infeasible, SolverMissing, Sparsity
+from ifonly.question.problem import build
+from ifonly.record.proof import pack, unpack
+from ifonly.solvers import exact
+from proof_cases import table
+
+HIDDEN = 4
+
+
+@pytest.fixture(scope="module")
+def network() -> tuple[Any, pd.DataFrame]:
+    X, y = table(2)
+    X = X[["whole", "decimal", "real"]]
+    return MLPClassifier((HIDDEN,), solver="lbfgs", max_iter=2000, random_state=0).fit(X, y), X
+
+
+def proof_check(verdict: Any) -> Any:
+    (check,) = (c for c in verdict.checks if c.name == "proof")
+    return check
+
+
+def test_a_network_is_closed_without_a_solver_and_without_parts(network: Any) -> None:
+    model, X = network
+    answer = Explainer(model, X).explain(X.iloc[[0]], proof=True)
+    assert answer[0].certificate.solver == "no solver needed"
+    assert answer.proof is not None
+    assert unpack(answer.proof) == (b"",)
+    record = json.loads(json.dumps(answer.record()))
+    assert record["proof"]["parts"] == [0]
+    (why,) = record["proof"]["not_replayable"]
+    assert "closed without a solver" in why
+    assert "networks" in why
+    verdict = ifonly.verify(record, model, X, proof=answer.proof)
+    assert verdict.ok, str(verdict)
+    check = proof_check(verdict)
+    assert check.ok is None
+    assert "cannot be replayed" in check.sentence
+    assert "networks" in check.sentence
+    assert "was replayed" not in str(verdict)
+
+
+def test_parts_of_a_network_are_refused(network: Any) -> None:
+    """A record that claims parts where no search keeps any, or that says nothing is missing."""
+    model, X = network
+    answer = Explainer(model, X).explain(X.iloc[[0]], proof=True)
+    record = copy.deepcopy(answer.record())
+    data = pack([b"\x00"])
+    record["proof"] = {"sha256": sha256(data).hexdigest(), "parts": [1]}
+    assert proof_check(ifonly.verify(record, model, X, proof=data)).ok is False
+    record = copy.deepcopy(answer.record())
+    record["proof"]["not_replayable"] = [None]
+    assert proof_check(ifonly.verify(record, model, X, proof=answer.proof)).ok is False
+
+
+def test_an_impossible_network_says_so_too(network: Any) -> None:
+    model, X = network
+    frozen = Actionability(ranges={name: (float(v), float(v)) for name, v in X.iloc[0].items()})
+    with pytest.raises(Infeasible) as caught:
+        Explainer(model, X).explain(X.iloc[[0]], criteria=[frozen], proof=True)
+    record = json.loads(caught.value.to_json())
+    assert record == caught.value.record()
+    verdict = ifonly.verify(record, model, X, proof=caught.value.proof)
+    assert verdict.ok, str(verdict)
+    parts = record["proof"]["parts"][0]
+    assert (proof_check(verdict).ok is True) == (parts > 0)
+    assert ("not_replayable" in record["proof"]) == (parts == 0)
+
+
+def test_an_impossibility_as_json(network: Any, tmp_path: Path) -> None:
+    model, X = network
+    with pytest.raises(Infeasible) as caught:
+        Explainer(model, X).explain(X.iloc[[0]], criteria=[Actionability(frozen=list(X.columns))])
+    path = tmp_path / "never.json"
+    text = caught.value.to_json(path)
+    assert path.read_text(encoding="utf-8") == text + "\n"
+    assert ifonly.verify(path, model, X).ok
+
+
+# -- the exact second run --------------------------------------------------------------------------------------------
+@pytest.fixture
+def linear() -> tuple[Any, pd.DataFrame]:
+    X, y = table(5)
+    X = X[["whole", "decimal", "real"]]
+    return LogisticRegression().fit(X, y), X
+
+
+@pytest.fixture
+def forgotten() -> Any:
+    exact.why_not_exact.cache_clear()
+    yield
+    exact.why_not_exact.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_without_the_exact_mode_there_is_a_sentence(linear: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, X = linear
+    for said, why in (
+        ({"status": "absent", "version": "SCIP 10.0"}, "built without it .SCIP 10.0."),
+        ({}, "unknown version"),
+    ):
+        exact.why_not_exact.cache_clear()
+        monkeypatch.setattr(exact, "_child", lambda *_, told=said: told)
+        monkeypatch.setattr(exact.util, "find_spec", lambda name: name)
+        with pytest.raises(SolverMissing, match=why) as caught:
+            Explainer(model, X).explain(X.iloc[[0]], proof="exact")
+        assert "EXACTSOLVE=on" in str(caught.value)  # what next
+        assert "proof=True" in str(caught.value)
+    exact.why_not_exact.cache_clear()
+    monkeypatch.setattr(exact.util, "find_spec", lambda name: None)
+    with pytest.raises(SolverMissing, match="PySCIPOpt is not installed"):
+        Explainer(model, X).explain(X.iloc[[0]], proof="exact")
+
+
+def test_other_words_are_no_proof(linear: Any) -> None:
+    model, X = linear
+    with pytest.raises(CriterionError, match="True, False or 'exact'"):
+        Explainer(model, X).explain(X.iloc[[0]], proof="sure")  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_the_probe_asks_the_library_itself() -> None:
+    """Whatever SCIP is here, the probe's verdict is that of enabling the mode."""
+    scip = pytest.importorskip("pyscipopt")
+    model = scip.Model()
+    model.freeProb()
+    try:
+        model.enableExactSolving(True)
+        has = bool(model.isExact())
+    except Exception:  # noqa: BLE001 - PySCIPOpt raises plain exceptions
+        has = False
+    assert (exact.why_not_exact() == "") == has
+
+
+def in_floats(path: Path, seconds: float) -> dict[str, Any]:
+    return exact._solved(path, seconds, exact=False)
+
+
+def test_the_program_in_the_file_is_the_program(linear: Any) -> None:
+    """The same file, solved by SCIP in floats, has the optimum that HiGHS found; every number is written whole."""
+    pytest.importorskip("pyscipopt")
+    model, X = linear
+    explainer = Explainer(model, X, criteria=[Sparsity(at_most=2, price=0.1)], solver="highs only")
+    for i in range(4):
+        asked = explainer._ask(X.iloc[[i]], None, ())
+        program = build(asked.goal.with_first_margin(asked.statement)).arrays()
+        found = explainer.explain(X.iloc[[i]])
+        least = exact.exact_minimum(program, 30.0, run=in_floats)
+        assert least == pytest.approx(found[0].certificate.objective, rel=1e-6)
+        numbers = [w for line in exact._mps(program) for w in line.split()[-1:]]
+        assert {repr(float(n)) for n in numbers if n[-1].isdigit() and "." in n} >= {
+            repr(float(c)) for c in program.cost if c and c != round(c)
+        }
+    nothing = exact.exact_minimum(program, 30.0, run=lambda path, seconds: {"status": "infeasible"})
+    assert nothing == np.inf
+    assert exact.exact_minimum(program, 30.0, run=lambda path, seconds: {"status": "timelimit", "bound": 0.0}) is None
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_what_was_run_again_is_told(linear: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyscipopt")
+    model, X = linear
+    monkeypatch.setattr(exact, "why_not_exact", lambda: "")
+    monkeypatch.setattr(exact, "_in_child", in_floats)
+    explainer = Explainer(model, X, criteria=[Sparsity(at_most=2, price=0.1)], solver="highs only")
+    answer = explainer.explain(X.iloc[[0]], proof="exact")
+    record = answer.record()
+    assert record["origin"]["options"]["proof"] == "exact"
+    if record["proof"]["parts"] == [0]:
+        assert answer[0].certificate.solver.endswith("and again by SCIP in rational arithmetic")
+    assert answer[0].certificate.proven
+    verdict = ifonly.verify(record, model, X, proof=answer.proof)
+    assert verdict.ok, str(verdict)
+    monkeypatch.setattr(exact, "_in_child", lambda path, seconds: {"status": "optimal", "bound": 0.0})
+    with pytest.warns(ifonly.NotProvenOptimal):
+        lower = explainer.explain(X.iloc[[0]], proof="exact")
+    assert not lower[0].certificate.proven
+    assert lower[0].certificate.bound <= 0.0
