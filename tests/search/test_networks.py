@@ -196,6 +196,7 @@ def terrain(rng: np.random.Generator, most: int = 9) -> Free:
         square=rng.choice([0.0, 2.0], 3),
         price=rng.choice([0.0, 0.2], 3),
         step=np.array([1.0, 0.0, 0.5]),
+        size=np.full(3, 10.0),
         level_cost=np.array([0.0, 1.0, 0.7, 0.3, 0.0]),
         first=np.array([0, 3]),
         level_home=np.array([True, False, False, False, True]),

@@ -138,7 +138,9 @@ class Layers:
             piece = np.where(s > 0.0, 1.0, block.slope), np.zeros_like(s)
             lines.append((piece, piece))
             h = np.concatenate([h, block.activate(s)], axis=1)
-        return _substituted(self.rows, self.constant, self.blocks, lines)
+        slopes, constant = _substituted(self.rows, self.constant, self.blocks, lines)
+        # without layers there is one piece, the same around all points
+        return np.broadcast_to(slopes, (len(x), *slopes.shape[1:])), np.broadcast_to(constant, (len(x), len(self.rows)))
 
 
 def _substituted(
