@@ -69,9 +69,9 @@ class Networks:
             progress.solver = NO_SOLVER
             return progress.found()
         search = _Search(statement, question, box, incumbents)
-        if search.layers.work > search.tuning.most_work or not search.is_ordinary():
+        if search.is_too_large() or not search.is_ordinary():
             return Found(Ended.GAVE_UP)
-        progress.tell(Built(sum(len(b.constant) for b in search.layers.blocks), search.n_features))
+        progress.tell(Built(search.layers.n_units, search.n_features))
         ended = search.run()
         progress.tell_best(search.bound)
         if ended is Ended.GAVE_UP:
@@ -175,6 +175,15 @@ class _Search:
         points = np.abs(np.nan_to_num(np.stack([self.start, self.statement.query.factual])))
         return np.asarray(np.maximum(self.box.reach(), points.max(axis=0)))
 
+    def is_too_large(self) -> bool:
+        """Whether the bounds of a single node take too long, or too much memory."""
+        return self.layers.work > self.tuning.most_work or self._in_knapsacks > self.tuning.most_entries
+
+    @property
+    def _in_knapsacks(self) -> int:
+        """Number of inputs in the knapsacks of one node: two for each unit, of its least and of its largest value."""
+        return 2 * self.layers.n_units * (len(self.places) + len(self.entries))
+
     def is_ordinary(self) -> bool:
         """Whether no sum and no square overflows: a bound that is not a number would close what it does not bound."""
         return bool(np.isfinite(self.beyond) and self._size().max(initial=0.0) < ORDINARY[1])
@@ -191,7 +200,8 @@ class _Search:
         )
         self._look(whole)
         most, look = self.tuning.most_nodes, self.tuning.first_look
-        at_once = max(1, int(min(self.tuning.nodes_at_once, self.tuning.work_at_once // max(1, self.layers.work))))
+        work = self.layers.work + self.tuning.per_entry * self._in_knapsacks
+        at_once = max(1, int(min(self.tuning.nodes_at_once, self.tuning.work_at_once // max(1, work))))
         first = self.open[0][0] if self.open else np.inf
         while self.open:
             self.bound = self.open[0][0]

@@ -100,6 +100,11 @@ class Layers:
         raise AssertionError("the rows come last")
 
     @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return sum(len(block.constant) for block in self.blocks)
+
+    @property
     def work(self) -> int:
         """Multiplications for the bounds of one box."""
         total, units = 0, 0
