@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ifonly import Actionability, Explainer, Infeasible, Proximity, Schema, Sparsity, Target
+from ifonly.events import Built
 from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
 from ifonly.question.found import Ended
@@ -172,6 +173,34 @@ def test_it_gives_up_with_a_bound_and_its_incumbent() -> None:
     assert DEFAULT.networks.most_nodes > 3
 
 
+@pytest.mark.parametrize("tuned", [{"most_work": 1}, {"most_entries": 1}])
+@pytest.mark.filterwarnings("ignore:lbfgs failed")
+def test_nodes_that_are_too_large_are_left_to_the_solver(tuned: dict[str, int]) -> None:
+    explainer, row = hard_one(**tuned)
+    events: list[Any] = []
+    found = find(stated(explainer, row), explainer.backend, Limits(), events.append, engines=(Networks(),))
+    assert found.ended is Ended.GAVE_UP
+    assert found.bound <= 0.0
+    assert not any(isinstance(event, Built) for event in events)
+
+
+@pytest.mark.filterwarnings("ignore:lbfgs failed")
+def test_wide_nodes_are_looked_at_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Knapsacks of many units take longer than the products: a round of them must not outlast a short limit."""
+    sizes: list[int] = []
+    planes = Layers.planes
+
+    def seen(self: Layers, boxes: Any) -> Any:
+        sizes.append(len(boxes))
+        return planes(self, boxes)
+
+    monkeypatch.setattr(Layers, "planes", seen)
+    for per_entry in (10**9, 0):
+        explainer, row = hard_one(per_entry=per_entry, most_nodes=500)
+        find(stated(explainer, row), explainer.backend, Limits(), engines=(Networks(),))
+        assert (max(sizes) > 3) == (per_entry == 0)  # a node has three children at most
+
+
 def test_a_deadline_leaves_a_bound() -> None:
     model = pipeline(X, labels(X), MLPClassifier((9, 7), solver="lbfgs", alpha=0.1, max_iter=2000, random_state=1))
     explainer = Explainer(model, X)
@@ -196,6 +225,7 @@ def terrain(rng: np.random.Generator, most: int = 9) -> Free:
         square=rng.choice([0.0, 2.0], 3),
         price=rng.choice([0.0, 0.2], 3),
         step=np.array([1.0, 0.0, 0.5]),
+        size=np.full(3, 10.0),
         level_cost=np.array([0.0, 1.0, 0.7, 0.3, 0.0]),
         first=np.array([0, 3]),
         level_home=np.array([True, False, False, False, True]),

@@ -103,6 +103,8 @@ class NetworkSearch(_Numbers):
     nodes_at_once: int = 64  # guess
     work_at_once: int = 400_000_000  # multiplications for all of them; guess: less than 0.1 s
     most_work: int = 400_000_000  # the same for one node, beyond which a solver is asked at once; guess
+    per_entry: int = 2_000  # multiplications that an input in the knapsack of a unit is worth; measured: 50 to 90 ns
+    most_entries: int = 2_000_000  # such inputs of one node, beyond which a solver is asked at once; measured: 0.14 s
     points: int = 2  # nodes of each round that are looked at for incumbents; guess
     polishes: int = 1  # linear pieces that are looked at from each of their points; guess
 

@@ -124,6 +124,21 @@ class Incumbents:
             return False
         return self.progress.keep(u, cost)
 
+    def ask(self, U: FloatArray) -> None:
+        """Put points within rounding of their threshold to the model itself, and keep the cheapest that it confirms.
+
+        For points that a search closes one by one: the model adds in another order than the form, and has the last word.
+        """
+        costs = self.statement.objective(U)
+        met = self.box.contains(U) & (costs < (np.inf if self.best is None else self.best.cost))
+        for demand in self.statement.demands:
+            met &= demand is self.reducer.goal or demand.holds(self.query, U)
+        met &= self.reducer.goal.clears(self.statement.form(U), self.statement.margin - self._rounding)
+        U, costs = U[met], costs[met]
+        said = self.reducer.goal.confirmed(U) if len(U) else np.zeros(0, dtype=np.bool_)
+        for u, cost in zip(U[said], costs[said], strict=True):
+            self.progress.keep(u, float(cost))
+
     def accept(self, u: FloatArray) -> None:
         """Keep a point of the solver's, which meets all demands by construction, if it is cheaper."""
         self.progress.keep(u, float(self.statement.objective(u[None, :])[0]))
@@ -137,6 +152,10 @@ class Incumbents:
         """Whether a point clears the margin as the program would: one that the model refused is not met again."""
         margin, goal = self.statement.margin, self.reducer.goal
         return margin <= 0.0 or bool(goal.clears(self.statement.form(row), margin)[0])
+
+    @cached_property
+    def _rounding(self) -> float:
+        return self.reducer.goal.rounding(self.statement.form, self.box)
 
     @cached_property
     def _is_rounded(self) -> bool:

@@ -31,8 +31,8 @@ from ifonly.question.statement import Statement
 from ifonly.search.engine import NO_SOLVER, Separable, fills_gaps, separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
-from ifonly.search.spending import Free, Nodes, Spent
-from ifonly.tolerances import DUST
+from ifonly.search.spending import Free, Nodes, Spent, told_steps
+from ifonly.tolerances import DUST, ORDINARY
 
 __all__ = ["Networks"]
 
@@ -69,9 +69,9 @@ class Networks:
             progress.solver = NO_SOLVER
             return progress.found()
         search = _Search(statement, question, box, incumbents)
-        if search.layers.work > search.tuning.most_work:
+        if search.is_too_large() or not search.is_ordinary():
             return Found(Ended.GAVE_UP)
-        progress.tell(Built(sum(len(b.constant) for b in search.layers.blocks), search.n_features))
+        progress.tell(Built(search.layers.n_units, search.n_features))
         ended = search.run()
         progress.tell_best(search.bound)
         if ended is Ended.GAVE_UP:
@@ -135,6 +135,7 @@ class _Search:
         fixed[self.places], fixed[self.entries] = query.factual[self.places], query.factual[self.entries]
         changed = int(query.changed(fixed[None, :])[0].sum())
         steps = [schema.features[j].step or 0.0 for j in self.numbers]  # type: ignore[union-attr]
+        size = self._size()[self.places]
         sizes = [schema.features[j].width for j in self.categories]
         return Free(
             home=query.factual[self.places] - self.start[self.places],
@@ -142,7 +143,8 @@ class _Search:
             rate=costs.linear[self.numbers],
             square=costs.square[self.numbers],
             price=costs.price[self.numbers],
-            step=np.array(steps),
+            step=told_steps(np.array(steps), size),
+            size=size,
             level_cost=costs.entries(schema, query.factual, self.entries),
             first=np.cumsum([0, *sizes[:-1]], dtype=np.int64) if sizes else np.empty(0, dtype=np.int64),
             level_home=query.factual[self.entries] > 0.0,
@@ -165,8 +167,26 @@ class _Search:
             (G @ form.weights, G @ form.constant + np.array([gap.constant for gap in gaps])),
             np.concatenate([self.places, self.entries]),
             origin,
-            np.maximum(self.box.reach(), np.abs(origin)),
+            self._size(),
         )
+
+    def _size(self) -> FloatArray:
+        """Return the largest absolute value of each entry, in the box, at its start and at the factual."""
+        points = np.abs(np.nan_to_num(np.stack([self.start, self.statement.query.factual])))
+        return np.asarray(np.maximum(self.box.reach(), points.max(axis=0)))
+
+    def is_too_large(self) -> bool:
+        """Whether the bounds of a single node take too long, or too much memory."""
+        return self.layers.work > self.tuning.most_work or self._in_knapsacks > self.tuning.most_entries
+
+    @property
+    def _in_knapsacks(self) -> int:
+        """Number of inputs in the knapsacks of one node: two for each unit, of its least and of its largest value."""
+        return 2 * self.layers.n_units * (len(self.places) + len(self.entries))
+
+    def is_ordinary(self) -> bool:
+        """Whether no sum and no square overflows: a bound that is not a number would close what it does not bound."""
+        return bool(np.isfinite(self.beyond) and self._size().max(initial=0.0) < ORDINARY[1])
 
     # -- the search ----------------------------------------------------------------------------------------------
     def run(self) -> Ended:
@@ -180,11 +200,13 @@ class _Search:
         )
         self._look(whole)
         most, look = self.tuning.most_nodes, self.tuning.first_look
-        at_once = max(1, int(min(self.tuning.nodes_at_once, self.tuning.work_at_once // max(1, self.layers.work))))
+        work = self.layers.work + self.tuning.per_entry * self._in_knapsacks
+        at_once = max(1, int(min(self.tuning.nodes_at_once, self.tuning.work_at_once // max(1, work))))
         first = self.open[0][0] if self.open else np.inf
         while self.open:
             self.bound = self.open[0][0]
-            if self.bound > self.progress.budget:
+            best = self.progress.best
+            if self.bound > self.progress.budget or (best is not None and self.bound >= best.cost):  # 0 has no gap
                 break
             if self.looked >= most or self.deadline.passed:
                 return Ended.GAVE_UP
@@ -214,17 +236,25 @@ class _Search:
         which = np.arange(len(nodes))
         best = Spent(*(np.stack([getattr(s, name) for s in spent])[hardest, which] for name in Spent._fields))
         self._offer(nodes, best, cost)
-        keep = np.flatnonzero(cost <= self.progress.budget)
+        keep = np.flatnonzero((cost <= self.progress.budget) & np.isfinite(cost))
         worth = np.where(best.rate > 0.0, best.rate, 1.0)[:, None]
         score = np.nan_to_num(planes.looseness[which, hardest] / worth) + best.excess
+        points = []
         for i in keep:
             along = self._along(nodes, int(i), score[i])
-            if along < 0:  # a single point
-                self.incumbents.offer(self._point(nodes.near[i], self._cheapest_levels(nodes, int(i)), nodes.near[i]))
+            if along < 0:
+                points.append(self._point(nodes.near[i], self._cheapest_levels(nodes, int(i)), nodes.near[i]))
                 continue
             level = int(best.levels[i, along - self.free.n_numbers]) if along >= self.free.n_numbers else -1
             node = _Open(nodes.low[i], nodes.high[i], nodes.allowed[i], along, level)
             heapq.heappush(self.open, (float(cost[i]), next(self._order), node))
+        self._settle(points)
+
+    def _settle(self, points: list[FloatArray]) -> None:
+        """Offer single points, after which there is nothing left of their nodes; the model decides where rounding might."""
+        refused = [u for u in points if not self.incumbents.offer(u)]
+        if refused:
+            self.incumbents.ask(np.array(refused))
 
     # -- incumbents ----------------------------------------------------------------------------------------------
     def _offer(self, nodes: Nodes, best: Spent, cost: FloatArray) -> None:

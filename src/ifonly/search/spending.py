@@ -18,9 +18,17 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import DUST, FLOAT64_ROOM, ON_GRID, ROUNDING, TINY
 
-__all__ = ["Free", "Nodes", "Spent"]
+__all__ = ["Free", "Nodes", "Spent", "told_steps"]
 
 BoolArray = npt.NDArray[np.bool_]
+
+
+def told_steps(step: FloatArray, size: FloatArray) -> FloatArray:
+    """Return the spacings of grids; 0, as for continuous numbers, where rounding takes a tenth of a step or more.
+
+    Whole numbers around 1e15 are exact, but a room of `FLOAT64_ROOM` around them holds their neighbours as well.
+    """
+    return np.where(FLOAT64_ROOM * size < 0.1 * step, step, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +44,9 @@ class Free:
     rate, square, price
         Per number: a change by ``d`` costs ``rate |d| + square d^2 + price [d != 0]``.
     step
-        Per number: the spacing of its grid; 0 where it is continuous.
+        Per number: the spacing of its grid; 0 where it is continuous, or its values are too large to tell their grid.
+    size
+        Per number: the largest absolute raw value, of which rounding takes its share.
     level_cost
         Per level: its cost.
     first
@@ -55,6 +65,7 @@ class Free:
     square: FloatArray
     price: FloatArray
     step: FloatArray
+    size: FloatArray
     level_cost: FloatArray
     first: IntArray
     level_home: BoolArray
@@ -70,7 +81,7 @@ class Free:
     @cached_property
     def room(self) -> FloatArray:
         """Per number: how far from a point of its grid a computed value may lie that is meant to be on it."""
-        return np.asarray(ON_GRID * self.step + FLOAT64_ROOM * np.abs(self.origin) * (self.step > 0.0))
+        return np.asarray(ON_GRID * self.step + FLOAT64_ROOM * self.size * (self.step > 0.0))
 
     @property
     def n_features(self) -> int:

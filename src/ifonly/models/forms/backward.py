@@ -100,6 +100,11 @@ class Layers:
         raise AssertionError("the rows come last")
 
     @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return sum(len(block.constant) for block in self.blocks)
+
+    @property
     def work(self) -> int:
         """Multiplications for the bounds of one box."""
         total, units = 0, 0
@@ -138,7 +143,9 @@ class Layers:
             piece = np.where(s > 0.0, 1.0, block.slope), np.zeros_like(s)
             lines.append((piece, piece))
             h = np.concatenate([h, block.activate(s)], axis=1)
-        return _substituted(self.rows, self.constant, self.blocks, lines)
+        slopes, constant = _substituted(self.rows, self.constant, self.blocks, lines)
+        # without layers there is one piece, the same around all points
+        return np.broadcast_to(slopes, (len(x), *slopes.shape[1:])), np.broadcast_to(constant, (len(x), len(self.rows)))
 
 
 def _substituted(
