@@ -381,6 +381,7 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "7005:2400245",
         "7006:2401291",
         "770013:1204246",
+        "20261120:2404581",
     ],
 )
 @pytest.mark.filterwarnings("ignore")

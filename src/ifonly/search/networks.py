@@ -32,7 +32,7 @@ from ifonly.search.engine import NO_SOLVER, Separable, fills_gaps, separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
 from ifonly.search.spending import Free, Nodes, Spent, told_steps
-from ifonly.tolerances import DUST, ORDINARY
+from ifonly.tolerances import ORDINARY
 
 __all__ = ["Networks"]
 
@@ -211,8 +211,7 @@ class _Search:
             if self.looked >= most or self.deadline.passed:
                 return Ended.GAVE_UP
             if self.looked >= look:
-                done = (self.bound - first) / max(self.progress.value - first, self.bound * DUST)
-                if done < self.tuning.least_done:
+                if self.bound - first < self.tuning.least_done * (self.progress.value - first):
                     return Ended.GAVE_UP
                 look *= 2
             some = min(at_once, max(1, len(self.open) // 2))
