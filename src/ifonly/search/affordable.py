@@ -2,7 +2,8 @@
 
 A forest's program has a row per tree and threshold that holds all leaves of the tree on one side of it. So its entries
 grow with the square of the leaves of a tree: ``sum_t L_t^2``, of which 0.19 to 0.42 were counted on forests of 10 to 200
-trees of depth 5 to unlimited; trees of depth 3 had some seven entries per leaf beyond that. An entry takes some 130 bytes
+trees of depth 5 to unlimited; trees of depth 3 had some seven entries per leaf beyond that. A network's has a row per unit
+that is not decided, with the weights of the unit: no more than it has weights. An entry takes some 130 bytes
 while it is put together and solved, and half a microsecond (one to two where there are only some ten thousand) until the
 solver looks at the clock for the first time.
 """
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ifonly.models.abilities import Ensemble, parts_of
+from ifonly.models.abilities import Ensemble, Layered, parts_of
 from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.question.statement import Statement
@@ -25,7 +26,7 @@ __all__ = ["affordable", "expected_entries"]
 
 
 def expected_entries(statement: Statement, box: Box) -> float:
-    """Return about how many entries the trees in the program of a box have; all else in it is small.
+    """Return about how many entries the trees and networks in the program of a box have; all else in it is small.
 
     A demand to stay robust embeds its model once more for every shift that was found so far.
     """
@@ -39,24 +40,26 @@ def expected_entries(statement: Statement, box: Box) -> float:
 
 
 def _entries(form: Form, box: Box, tuning: ProgramSize) -> float:
-    """Return about how many entries a form has: by how many leaves of each undecided tree are open."""
+    """Return about how many entries a form has: by how many leaves of each undecided tree are open, and all weights."""
     total = 0.0
-    for trees in _forests(form):
-        if trees.schema.names == box.schema.names:
-            leaves = trees.leaves
+    for part in _single(form):
+        if isinstance(part, Layered):
+            total += sum(block.weights.size for block in part.blocks)
+        elif isinstance(part, Ensemble) and part.schema.names == box.schema.names:
+            leaves = part.leaves
             count = np.add.reduceat(leaves.alive(box).astype(np.int64), leaves.first)
             count = count[count > 1]
             total += tuning.share * float((count**2).sum()) + tuning.per_leaf * float(count.sum())
     return total
 
 
-def _forests(form: Form) -> Iterator[Ensemble]:
-    """Yield the forests that a form is, or is made of."""
-    if isinstance(form, Ensemble):
+def _single(form: Form) -> Iterator[Form]:
+    """Yield the forms that a form is made of, down to those that are made of none; a forest or a network is one."""
+    parts = () if isinstance(form, Ensemble | Layered) else parts_of(form)
+    if not parts:
         yield form
-        return
-    for part in parts_of(form):
-        yield from _forests(part)
+    for part in parts:
+        yield from _single(part)
 
 
 def affordable(statement: Statement, box: Box, deadline: Deadline) -> bool:

@@ -128,11 +128,13 @@ class Course:
     def descend(self) -> bool:
         """Ask for what lies within rounding of its threshold, before anything is called impossible; False: that is done.
 
-        The model has the last word on it. Nothing may go beyond a threshold at the end of a range, or where demands meet.
+        The model has the last word on it. Nothing may go beyond a threshold at the end of a range, or where demands meet; a
+        point there may have been refused by a rounding, and nothing clears a wider margin.
         """
-        if not self.whole or self.certified.margin <= -self.noise:
+        if self.certified.margin <= -self.noise or distance_from_ties(self.statement.form) > 0.0:
             return False
         self.statement = self.certified = replace(self.statement, margin=-self.noise, tie=-self.noise)
+        self.bound, self.trail = -np.inf, b""  # what was shown before is not of what is asked for now
         self.margins, self.repairs = iter((0.0,)), min(self.repairs, self.ties)
         return True
 
