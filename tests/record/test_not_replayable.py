@@ -101,28 +101,18 @@ def linear() -> tuple[Any, pd.DataFrame]:
     return LogisticRegression().fit(X, y), X
 
 
-@pytest.fixture
-def forgotten() -> Any:
-    exact.why_not_exact.cache_clear()
-    yield
-    exact.why_not_exact.cache_clear()
-
-
-@pytest.mark.usefixtures("forgotten")
 def test_without_the_exact_mode_there_is_a_sentence(linear: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, X = linear
     for said, why in (
         ({"status": "absent", "version": "SCIP 10.0"}, "built without it .SCIP 10.0."),
         ({}, "unknown version"),
     ):
-        exact.why_not_exact.cache_clear()
         monkeypatch.setattr(exact, "_child", lambda *_, told=said: told)
         monkeypatch.setattr(exact.util, "find_spec", lambda name: name)
         with pytest.raises(SolverMissing, match=why) as caught:
             Explainer(model, X).explain(X.iloc[[0]], proof="exact")
         assert "EXACTSOLVE=on" in str(caught.value)  # what next
         assert "proof=True" in str(caught.value)
-    exact.why_not_exact.cache_clear()
     monkeypatch.setattr(exact.util, "find_spec", lambda name: None)
     with pytest.raises(SolverMissing, match="PySCIPOpt is not installed"):
         Explainer(model, X).explain(X.iloc[[0]], proof="exact")
@@ -134,7 +124,6 @@ def test_other_words_are_no_proof(linear: Any) -> None:
         Explainer(model, X).explain(X.iloc[[0]], proof="sure")  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("forgotten")
 def test_the_probe_asks_the_library_itself() -> None:
     """Whatever SCIP is here, the probe's verdict is that of enabling the mode."""
     scip = pytest.importorskip("pyscipopt")
@@ -172,7 +161,6 @@ def test_the_program_in_the_file_is_the_program(linear: Any) -> None:
     assert exact.exact_minimum(program, 30.0, run=lambda path, seconds: {"status": "timelimit", "bound": 0.0}) is None
 
 
-@pytest.mark.usefixtures("forgotten")
 def test_what_was_run_again_is_told(linear: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyscipopt")
     model, X = linear

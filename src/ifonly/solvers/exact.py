@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from functools import cache
 from importlib import util
 from math import inf, isfinite
 from pathlib import Path
@@ -32,7 +31,6 @@ _LONGEST = 900  # characters of a number: SCIP reads lines of 1,024
 Run = Callable[[Path, float], dict[str, Any]]
 
 
-@cache
 def why_not_exact() -> str:
     """Return why SCIP's exact mode is not to be had here; nothing where it is."""
     if util.find_spec("pyscipopt") is None:

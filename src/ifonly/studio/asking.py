@@ -53,10 +53,11 @@ async def events(request: Request) -> Response:
 async def _stream(request: Request, job: Job) -> AsyncIterator[str]:
     seen = -1
     while True:
+        closed = job.status not in OPEN  # read first: an answer that comes while this yields is still to be shown
         if job.version != seen:
             seen = job.version
             yield _message(shown(desk_of(request), words_for(request), job), seen)
-        if job.status not in OPEN:
+        if closed:
             yield "event: done\ndata: done\n\n"
             return
         if not await job.news(seen, _ALIVE):

@@ -157,10 +157,11 @@ class Question(anywidget.AnyWidget):  # type: ignore[misc] # its base is untyped
                 return
             seen = -1
             while True:
+                closed = job.status not in OPEN  # read first: what comes later is still to be shown
                 if job.version != seen:
                     seen = job.version
                     self.send({"kind": "answer", "html": shown(self._desk, self._words, job)})
-                if job.status not in OPEN:
+                if closed:
                     return
                 await job.news(seen, 10.0)
 
