@@ -356,6 +356,7 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
     assert command.main(["--seed", "11", "--questions", "1"]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -290,7 +290,7 @@ class Fatal(LogisticRegression):
         return super().predict(X)
 
 
-@pytest.mark.parametrize("how", ["once", pytest.param("always", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", [pytest.param(how, marks=pytest.mark.slow) for how in ("once", "always")])
 def test_a_worker_that_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     mark = tmp_path / "mark"
     mark.write_text(how)

@@ -206,7 +206,9 @@ HOSTILE = {
 
 
 @pytest.mark.usefixtures("bounded")
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "a million splits" else n for n in HOSTILE]
+)
 def test_counts_in_a_proof(folder: Path, tmp_path: Path, name: str) -> None:
     """Whoever seals a hostile proof, and writes its checksum into the record, gets a sentence."""
     data = HOSTILE[name]

@@ -31,7 +31,7 @@ from proof_cases import MODELS, NEVER, Case, cases, question, table
 
 
 # -- what is proven is accepted --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k == "boosting" else k for k in MODELS])
 def test_proofs_of_searches_are_accepted(kind: str) -> None:
     asked = [question(kind, seed) for seed in range(50)]
     found = [case for case in asked if case is not None]

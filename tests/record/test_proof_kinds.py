@@ -184,7 +184,9 @@ def impossible(model: Any, X: pd.DataFrame, criteria: list[Any], want: Any = Non
     return None
 
 
-@pytest.mark.parametrize("kind", [*TREES, "linear"])
+@pytest.mark.parametrize(
+    "kind", [*(pytest.param(k, marks=pytest.mark.slow) for k in TREES if k != "tree"), "tree", "linear"]
+)
 def test_impossible_questions(kind: str, tmp_path: Path) -> None:
     seen = 0
     for seed in range(14):
@@ -227,7 +229,7 @@ def test_an_empty_box_is_its_own_proof() -> None:
     assert [c.ok for c in verdict.checks if c.name == "proof"] == [True]
 
 
-@pytest.mark.parametrize("want", [None, ["middle", "high"]])
+@pytest.mark.parametrize("want", [None, pytest.param(["middle", "high"], marks=pytest.mark.slow)])
 def test_an_empty_box_closes_whatever_else_is_asked(want: Any) -> None:
     X, y = three(2)
     model = TREES["forest"](0).fit(X, y) if want else TREES["forest"](0).fit(X, y == "low")

@@ -124,7 +124,7 @@ def explainers(name: str) -> tuple[Explainer, Explainer]:
 @pytest.mark.parametrize(
     ("name", "criteria"),
     [
-        pytest.param(name, criteria, marks=pytest.mark.slow) if (i + k) % 2 else (name, criteria)
+        pytest.param(name, criteria, marks=pytest.mark.slow) if (i + k) % 3 else (name, criteria)
         for i, name in enumerate(MODELS)
         for k, criteria in enumerate(CRITERIA)
     ],

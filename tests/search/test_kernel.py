@@ -170,7 +170,10 @@ def statement_of(kind: str, seed: int) -> Any:
 
 
 @needs_kernel
-@pytest.mark.parametrize("kind", ["forest", "deep", "extra", "boosted", "histogram", "value"])
+@pytest.mark.parametrize(
+    "kind",
+    ["forest", "boosted", "value", *(pytest.param(k, marks=pytest.mark.slow) for k in ("deep", "extra", "histogram"))],
+)
 def test_both_visit_the_same_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = long = 0
     for seed in range(10):
