@@ -4,7 +4,7 @@ A forest's program has a row per tree and threshold that holds all leaves of the
 grow with the square of the leaves of a tree: ``sum_t L_t^2``, of which 0.19 to 0.42 were counted on forests of 10 to 200
 trees of depth 5 to unlimited; trees of depth 3 had some seven entries per leaf beyond that. A network's has a row per unit
 that is not decided, with the weights of the unit: no more than it has weights. An entry takes some 130 bytes
-while it is put together and solved, and half a microsecond (one to two where there are only some ten thousand) until the
+while it is put together and solved, and half a microsecond to two and a half (three with few of them) until the
 solver looks at the clock for the first time.
 """
 
