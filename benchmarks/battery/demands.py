@@ -190,13 +190,14 @@ def stepped(c: Column, factual: pd.DataFrame, step: float) -> Own:
 
 
 # -- between features --------------------------------------------------------------------------------------------------
-def row(weights: dict[str, float], low: float, high: float) -> Own:
-    """Return a linear rule; exact ties count, whatever dust a sum of decimals leaves."""
+def row(weights: dict[str, float], low: float, high: float, on_grid: bool = True) -> Own:
+    """Return a linear rule; on grids exact ties count, whatever dust a sum of decimals leaves."""
+    ulps = 4.0 if on_grid else -2.0  # a real number can keep its distance: what rounding decides is not sure
 
     def masks(F: pd.DataFrame) -> Masks:
         parts = [w * column_of(F, name) for name, w in weights.items()]
         total, size = sum(parts), sum(np.abs(p) for p in parts)
-        near, wide = 4.0 * np.finfo(np.float64).eps * size, _DUST * size
+        near, wide = ulps * np.finfo(np.float64).eps * size, _DUST * size
         with np.errstate(invalid="ignore"):
             sure = (total >= low - near) & (total <= high + near)
             return (total >= low - wide) & (total <= high + wide), np.asarray(sure)
@@ -208,7 +209,8 @@ def row(weights: dict[str, float], low: float, high: float) -> Own:
         if " -> " not in change:
             return None
         end = float(change.split(" -> ")[1])
-        return row(weights, low, end) if change.startswith("at_most") else row(weights, end, high)
+        ends = (low, end) if change.startswith("at_most") else (end, high)
+        return row(weights, *ends, on_grid)
 
     return Own("row", is_named, masks, loosen)
 
@@ -299,9 +301,10 @@ def _rows(rng: np.random.Generator, here: list[Column]) -> tuple[str, Any, Own] 
     values = np.meshgrid(*(np.array(c.values, float) * weights[c.name] for c in chosen))
     total = np.sort(np.sum(values, axis=0).reshape(-1))
     end = float(total[int(rng.integers(len(total)))]) + float(rng.choice([0.0, -0.3, 0.3]))
+    on_grid = all(c.step for c in chosen)
     if rng.random() < 0.5:
-        return "rows", [LinearRow(weights, at_least=end)], row(weights, end, np.inf)
-    return "rows", [LinearRow(weights, at_most=end)], row(weights, -np.inf, end)
+        return "rows", [LinearRow(weights, at_least=end)], row(weights, end, np.inf, on_grid)
+    return "rows", [LinearRow(weights, at_most=end)], row(weights, -np.inf, end, on_grid)
 
 
 def _implies(rng: np.random.Generator, here: list[Column]) -> tuple[str, Any, Own] | None:

@@ -224,6 +224,8 @@ def _compare_units(seed: int, index: int, q: Question, result: Result, make: Cal
     one, two = (_gist(a) for a in pair)
     if one is not None and two is not None and one[0] != two[0] and not q.partial:
         return  # each was judged by enumeration: what is possible lies at its threshold, and models round in every unit
+    if not np.array_equal(here.confirmed, there.confirmed):
+        return  # likewise for single rows: asked alone, one may be refused in one unit and granted in the other
     if one is not None and two is not None and not result.faults and not _agree(one, two, 1e-3 if q.partial else 1e-5):
         units = [c.name for c, d in zip(q.data.columns, twin.data.columns, strict=True) if c.unit != d.unit]
         powers = [twin.data[n].unit - q.data[n].unit for n in units]

@@ -383,6 +383,8 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "7006:2401291",
         "770013:1204246",
         "20261120:2404581",
+        "20261117:2406316",
+        "20261117:2406411",
     ],
 )
 @pytest.mark.filterwarnings("ignore")
