@@ -385,6 +385,11 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "20261120:2404581",
         "20261117:2406316",
         "20261117:2406411",
+        "20261117:2409399",
+        "20261117:2411243",
+        "20261117:2413156",
+        "20261117:2414770",
+        "20261117:2415586",
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -192,7 +192,7 @@ class Question:
             return self._answer(course.spare[0], replace(found, bound=course.bound, trail=course.trail), course)
         if found.interrupted:
             raise KeyboardInterrupt
-        if found.infeasible or course.descended:
+        if found.infeasible or course.shows_none:
             self._say_impossible(course, found, first=first)
         elif found.u is None or self.deadline.passed:
             late = self.deadline.passed or found.ended is not Ended.TOO_LARGE
@@ -362,10 +362,15 @@ class Question:
         return plain(self.query.model.predict(row)[0])
 
     def _said(self, row: FloatArray) -> Any:
-        """Return what the model says of the factual, by its form: the label or the value."""
+        """Return what the model says of the factual: the label or the value, by its form unless rounding could decide."""
         read = self.query.model.read
-        decided = read.decide(read.form(row))[0]
-        return read.classes[int(decided)] if read.classes else float(decided)
+        scores = read.form(row)
+        decided = read.decide(scores)[0]
+        if not read.classes:
+            return float(decided)
+        if read.decision.clearance(scores)[0] <= self.goal.rounding(read.form, self.statement.box()):
+            return plain(self.query.model.predict(row)[0])
+        return read.classes[int(decided)]
 
     def of_factual(self) -> tuple[Any, float]:
         """Return what the model says of the factual, and its score."""

@@ -90,6 +90,11 @@ class Course:
         """Whether nothing clears the first margin, and what lies within rounding of its threshold is asked for."""
         return self.certified.margin < self.origin.margin
 
+    @property
+    def shows_none(self) -> bool:
+        """Whether it was shown that nothing clears the first margin, and the model refused what lies nearer."""
+        return self.descended and self.none is not None
+
     def beyond(self, *, closed: bool) -> float:
         """Return the margin, or the distance from ties, by which an answer is proven to be missing; 0: there is none at all.
 

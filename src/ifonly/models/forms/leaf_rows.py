@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.arrays import IntArray
+from ifonly.arrays import FloatArray, IntArray
 from ifonly.program.mip import Mip
 
-__all__ = ["add_rows", "cumulative", "partition_rows"]
+__all__ = ["add_rows", "cumulative", "near_zero", "partition_rows"]
 
 BoolArray = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int32]
@@ -31,6 +31,23 @@ def cumulative(
     ends = np.cumsum(repeats)
     row = np.arange(ends[-1]) - np.repeat(ends - repeats, repeats) + np.repeat(own, repeats)
     return row.astype(np.int64), np.repeat(y, repeats), key[new_row], n
+
+
+def near_zero(values: FloatArray, tree: IntArray, constant: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the values of leaves, and a constant, with what all leaves of a tree have in common moved to the constant.
+
+    ``sum_l v_l y_l = c + sum_l (v_l - c) y_l``, as one leaf is chosen: a solver leaves a billionth of a leaf open, which
+    among values around 1e9 is as much as they differ by. Only where all values of a tree are farther from 0 than from each
+    other, so that the difference is exact (Sterbenz's lemma).
+    """
+    if not len(values):
+        return values, constant
+    new = np.concatenate([[True], tree[1:] != tree[:-1]])
+    first = np.flatnonzero(new)
+    low, high = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
+    far = np.maximum(low, -high) > high - low
+    common = np.where(far, np.where(low > 0.0, low, high), 0.0)
+    return values - common[np.cumsum(new) - 1], constant + common.sum(axis=0)
 
 
 def add_rows(

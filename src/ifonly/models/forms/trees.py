@@ -66,7 +66,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
-from ifonly.models.forms.leaf_rows import add_rows, cumulative, partition_rows
+from ifonly.models.forms.leaf_rows import add_rows, cumulative, near_zero, partition_rows
 from ifonly.models.forms.leaves import Leaves
 from ifonly.models.forms.nodes import Addition, Nodes
 from ifonly.models.forms.units import add_exactly, common_unit
@@ -344,7 +344,7 @@ class Trees(Lean):
             mip.rows(group.astype(np.int64), y, np.ones(len(y)), 1.0, 1.0, len(used))
             self._numeric_rows(mip, x, y, group, low[several], high[several])
             self._level_rows(mip, x, y, group, levels[several])
-        values = self.nodes.value[node]
+        values, constant = near_zero(self.nodes.value[node], tree, constant)
         return [Affine(y, np.ascontiguousarray(values[:, k]), float(constant[k])) for k in range(self.n_outputs)]
 
     def _place(self, x: Inputs) -> tuple[Positions, Positions, BoolArray]:

@@ -78,6 +78,7 @@ def _keep_last(tree: RawTree) -> RawTree:
 def read_adaboost_regressor(estimator: Any, source: Source) -> Read:
     """The weighted median of the members' values; the members may be any regressors that can be read."""
     weights = np.asarray(estimator.estimator_weights_, dtype=np.float64)[: len(estimator.estimators_)]
+    weights = weights if len(weights) > 1 else np.ones(1)  # a single one that is no better than chance has no weight
     members = [(type(member).__name__, read_estimator(member, source)) for member in estimator.estimators_]
     form = Median(stack(values(read, f"{source.where}{who}") for who, read in members), weights)
     steady = all(read.piecewise_constant for _, read in members)

@@ -81,7 +81,10 @@ def _refuse_curved_kernel(estimator: Any, source: Source) -> None:
 
 @reads("sklearn", "SVC")
 def read_svc(estimator: Any, source: Source) -> Read:
-    """A linear-kernel SVC of two classes is one linear score; with more, its pairwise votes are not linear."""
+    """A linear-kernel SVC of two classes is one linear score; with more, its pairwise votes are not linear.
+
+    A score of 0 is a vote for the second class, other than in the linear models: the first needs more than 0.
+    """
     _refuse_curved_kernel(estimator, source)
     if len(estimator.classes_) > 2:
         raise UnsupportedModel(
@@ -90,7 +93,7 @@ def read_svc(estimator: Any, source: Source) -> Read:
         )
     coefficients = _dense(estimator.coef_)
     form = linear_form(source, coefficients, estimator.intercept_, "SVC")
-    return Read(form, labels_of(estimator), "sign", "none", accepts_missing=source.may_miss(False))
+    return Read(form, labels_of(estimator), "sign", "none", strict=False, accepts_missing=source.may_miss(False))
 
 
 @reads(

@@ -292,13 +292,27 @@ def _reach(source: Source, c: Column, j: int, z: Callable[[FloatArray], FloatArr
     if isinstance(feature.dtype, np.dtype) and feature.dtype.kind in "iu":
         kept = np.iinfo(feature.dtype)
         low, high = max(low, float(kept.min)), min(high, float(kept.max))
-    return (low if _is_defined(z, low) else feature.lower), (high if _is_defined(z, high) else feature.upper)
+    return _last_defined(z, feature.lower, low), _last_defined(z, feature.upper, high)
+
+
+def _last_defined(z: Callable[[FloatArray], FloatArray], end: float, far: float) -> float:
+    """Return how far from one end of its bounds a transform is defined, up to `far`, by bisection.
+
+    Rows may lie beyond the bounds, and logarithms and powers end between the bounds and `far`.
+    """
+    if _is_defined(z, far):
+        return far
+    inside, outside = end, far
+    while abs(outside - inside) > FLOAT32_ROOM * abs(far - end):
+        middle = 0.5 * (inside + outside)
+        inside, outside = (middle, outside) if _is_defined(z, middle) else (inside, middle)
+    return inside
 
 
 def _is_defined(z: Callable[[FloatArray], FloatArray], value: float) -> bool:
     """Whether a transform has a finite value there; some refuse with an error what others make infinite."""
     try:
-        return bool(np.isfinite(z(np.array([value])))[0])
+        return bool(np.isfinite(4.0 * z(np.array([value])))[0])  # so that differences are finite too
     except ValueError:
         return False
 
