@@ -160,10 +160,11 @@ class Question:
 
     def _say_impossible(self, course: Course, found: Found, *, first: bool) -> None:
         """Say that there is no answer; return where there is one that the model refuses, however wide the margin."""
-        if not first and (course.whole or course.descended):
+        if not first and (course.none is not None or (found.infeasible and course.whole)):
             raise NoMore
         if not course.gives_up(first=first):
-            beyond, margin = course.beyond(closed=found.infeasible), max(course.statement.margin, course.origin.margin)
+            beyond = course.beyond(closed=found.infeasible)
+            margin = max(course.statement.margin, course.origin.margin, beyond if course.none is None else -np.inf)
             asked = replace(course.statement, margin=margin, tie=course.origin.tie)
             error = explain_infeasibility(asked, self.backend, self._limits(), self.deadline, margin=beyond)
             if self.proof:

@@ -46,6 +46,8 @@ class Course:
         The last point found.
     none
         The parts of the search that showed that nothing clears the first margin; None: it was not shown.
+    out_of_reach
+        The least margin of which it was shown that nothing clears it, points that were ruled out aside.
     spare
         An answer that is confirmed, with its cost, while a firmer or a proven one is looked for.
     """
@@ -63,6 +65,7 @@ class Course:
     trail: bytes = b""
     u: FloatArray | None = None
     none: bytes | None = None
+    out_of_reach: float = np.inf
     spare: tuple[FloatArray, float] | None = None
 
     @classmethod
@@ -92,8 +95,8 @@ class Course:
 
     @property
     def shows_none(self) -> bool:
-        """Whether it was shown that nothing clears the first margin, and the model refused what lies nearer."""
-        return self.descended and self.none is not None
+        """Whether it was shown that nothing clears some margin, and the model refused what lies nearer."""
+        return self.descended and np.isfinite(self.out_of_reach)
 
     def beyond(self, *, closed: bool) -> float:
         """Return the margin, or the distance from ties, by which an answer is proven to be missing; 0: there is none at all.
@@ -102,15 +105,18 @@ class Course:
         """
         if closed and self.whole and self.certified.margin <= -self.noise:
             return 0.0
+        if self.descended and self.none is None:
+            return max(self.out_of_reach, self.origin.margin, self.origin.tie) or self.noise
         if self.whole or self.descended:
             return max(self.origin.margin, self.origin.tie) or self.noise
         return max(self.statement.margin, distance_from_ties(self.statement.form))
 
     def gives_up(self, *, first: bool) -> bool:
         """Whether there is nothing to say of an empty question but that the model refuses what was found before."""
-        if self.whole or self.descended or self.u is None:
+        if self.u is None or (self.descended and self.none is not None) or (self.whole and not self.descended):
             return False
-        return not first or self.statement.margin > self.noise * SOLVER_ROUNDINGS
+        margin = self.out_of_reach if self.descended else self.statement.margin
+        return not first or margin > self.noise * SOLVER_ROUNDINGS
 
     def note(self, found: Found) -> None:
         """Keep what a search has shown."""
@@ -120,7 +126,8 @@ class Course:
         self.u = found.u if found.u is not None else self.u
 
     def note_none(self, found: Found) -> None:
-        """Keep what a search has shown that found nothing, if it was asked for all that clears the first margin."""
+        """Keep what a search has shown that found nothing: its margin, and its parts if that is the first one."""
+        self.out_of_reach = min(self.out_of_reach, self.statement.margin)
         if self.whole and self.statement.demands == self.origin.demands and self.none is None:
             self.none = found.trail
 
