@@ -223,6 +223,8 @@ class Seeker:
         here, top = float(self.hull.scaled(start) @ self.slice.direction), self.slice.farthest()
         out = [start]
         for share in self.stops**2 if np.isfinite(top) else ():
+            if self.deadline.passed:
+                break
             self.slice.lean(here + share * (top - here) - _BETTER)
             _, x = self.slice.cheapest()
             if x is not None:
@@ -233,7 +235,11 @@ class Seeker:
     def _most_promising(self, points: list[FloatArray]) -> list[FloatArray]:
         """Return the few points around which the hull is cheapest, grids aside."""
         assert self.slice is not None
-        bounds = [self.slice.cheapest(*self._plateau(x))[0] for x in points]
+        bounds = []
+        for x in points:
+            if self.deadline.passed:
+                break
+            bounds.append(self.slice.cheapest(*self._plateau(x))[0])
         return [points[k] for k in np.argsort(bounds, kind="stable")[: self.tuning.walks]]
 
     def _walk(self, x: FloatArray) -> None:
