@@ -73,6 +73,7 @@ from ifonly.search.several import answers
 from ifonly.solvers.backend import Capability, Limits, Solution, Status
 from ifonly.solvers.highs import BACKEND as HIGHS
 
+pytestmark = pytest.mark.no_cover  # what is promised is promised without somebody who notes every line
 LIMITS = (0.05, 0.5, 2.0)
 TRIES = 3  # a search that does not look at the clock is late every time, a crowded processor is not
 NUMBERS = [f"x{i}" for i in range(8)]
