@@ -20,24 +20,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import ifonly
 from ifonly import Actionability, Explainer, Proximity, Schema
-from ifonly.question.trail import Leaf, Ledger, Split, events
+from ifonly.question.trail import Split, events
 from ifonly.record.checker import Refused
 from ifonly.record.fingerprints import of_json, of_schema
-from proof_cases import Case, cases, optimum, table
-
-
-def written(parts: list[Any]) -> bytes:
-    ledger = Ledger()
-    for part in parts:
-        if isinstance(part, Leaf):
-            ledger.leaf(part.price)
-        elif part.levels is not None:
-            ledger.levels(part.feature, part.levels, part.second_first)
-        elif part.value is not None:
-            ledger.cut(part.feature, part.value, part.second_first)
-        else:
-            ledger.stays(part.feature, part.second_first)
-    return bytes(ledger.data)
+from proof_cases import Case, cases, optimum, table, written
 
 
 def beside(value: float) -> tuple[float, ...]:

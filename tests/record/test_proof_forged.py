@@ -27,7 +27,7 @@ from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.proof import unpack
 from ifonly.runtime.deadline import Deadline
 from ifonly.search import cells, grids, knapsack
-from proof_cases import MODELS, NEVER, Case, cases, optimum, table
+from proof_cases import MODELS, NEVER, Case, cases, optimum, table, write, written
 
 
 @pytest.mark.parametrize("kind", ["tree", "forest", "boosting"])
@@ -49,24 +49,6 @@ def subtrees(trail: bytes) -> list[tuple[int, int]]:
         spans.append((at, at + len(ledger.data)))
         at += len(ledger.data)
     return spans
-
-
-def write(ledger: Ledger, event: Leaf | Split) -> None:
-    if isinstance(event, Leaf):
-        ledger.leaf(event.price)
-    elif event.levels is not None:
-        ledger.levels(event.feature, event.levels, event.second_first)
-    elif event.value is not None:
-        ledger.cut(event.feature, event.value, event.second_first)
-    else:
-        ledger.stays(event.feature, event.second_first)
-
-
-def written(parts: list[Leaf | Split]) -> bytes:
-    ledger = Ledger()
-    for part in parts:
-        write(ledger, part)
-    return bytes(ledger.data)
 
 
 @pytest.mark.parametrize("kind", MODELS)
