@@ -369,13 +369,11 @@ class Explainer:
         target = as_target(want)
         named = any(part is not None for part in (target.label, target.at_least, target.at_most, target.any_of))
         if not named and len(classes) == 2:
-            # rounding may decide on a row at its threshold: then the model itself is asked what it says now
-            first, U = resolve(classes[0], self.model), factual[None, :]
             if self.surrogate is None:
-                is_first = first.said_of(U, self.model.read.form(U), Box.of(self.schema, factual))[0]
+                now = resolve(classes[0], self.model).class_of(factual, Box.of(self.schema, factual))
             else:
-                is_first = first.confirmed(U)[0]
-            other = classes[1] if is_first else classes[0]
+                now = classes.index(self.model.predict(factual[None, :])[0])
+            other = classes[1 - now]
             want = replace(want, label=other) if isinstance(want, Target) else other
         return want
 

@@ -187,6 +187,13 @@ class Goal(Proposes, Demand):
             held[doubtful] = self.confirmed(U[doubtful])
         return held
 
+    def class_of(self, u: FloatArray, box: Box) -> int:
+        """Return the index of the class that the model predicts: by its form, and by itself where rounding could decide."""
+        scores = self.read.form(u[None, :])
+        if self.read.decision.clearance(scores)[0] <= self.rounding(self.read.form, box):
+            return self.read.classes.index(self.model.predict(u[None, :])[0])
+        return int(self.read.decide(scores)[0])
+
     @abstractmethod
     def score_of(self, U: FloatArray) -> FloatArray:
         """Return what is shown beside the prediction: the wanted class's probability, else a decision score."""

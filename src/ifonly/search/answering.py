@@ -363,15 +363,11 @@ class Question:
         return plain(self.query.model.predict(row)[0])
 
     def _said(self, row: FloatArray) -> Any:
-        """Return what the model says of the factual: the label or the value, by its form unless rounding could decide."""
+        """Return what the model says of the factual: the label or the value."""
         read = self.query.model.read
-        scores = read.form(row)
-        decided = read.decide(scores)[0]
-        if not read.classes:
-            return float(decided)
-        if read.decision.clearance(scores)[0] <= self.goal.rounding(read.form, self.statement.box()):
-            return plain(self.query.model.predict(row)[0])
-        return read.classes[int(decided)]
+        if read.classes:
+            return read.classes[self.goal.class_of(row[0], self.statement.box())]
+        return float(read.decide(read.form(row))[0])
 
     def of_factual(self) -> tuple[Any, float]:
         """Return what the model says of the factual, and its score."""
