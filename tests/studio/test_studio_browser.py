@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -466,6 +467,17 @@ def test_axe_finds_nothing(chromium: Any, studio: Studio, look: str) -> None:
 
 
 # -- when it goes wrong -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("late", ["htmx.min.js", "hx-sse.min.js", "controls.js", "studio.js"])
+def test_a_script_that_comes_late_loses_no_answer(visit: Visit, late: str) -> None:
+    def delayed(route: Any) -> None:
+        time.sleep(0.7)
+        route.continue_()
+
+    visit.page.route(f"**/{late}", delayed)
+    visit.open("row?row=11&ask=1")
+    assert "the model itself was asked" in visit.answer()
+
+
 def test_a_studio_that_was_started_anew_is_missed_and_not_mistaken(chromium: Any) -> None:
     subject = classifier()
     first = Studio([subject]).start()
