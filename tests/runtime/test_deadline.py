@@ -591,6 +591,15 @@ def test_the_size_of_a_program_is_told_before_it_is_built(model: str) -> None:
     assert not affordable(statement, statement.box(), Deadline.after(0.0))
 
 
+def test_the_units_of_a_network_must_be_bounded_in_time() -> None:
+    statement = question(Kind("network"), []).statement
+    box, size = statement.box(), statement.query.tuning.size
+    entries = expected_entries(statement, box)
+    solving = min(size.per_entry_of_few * entries, size.start + size.per_entry * entries)
+    assert not affordable(statement, box, Deadline.after(solving + 0.5 * size.per_layer))
+    assert affordable(statement, box, Deadline.after(solving + 1.0))
+
+
 def test_copies_of_a_model_count() -> None:
     plain, robust = (question(KINDS["a robust forest"], some).statement for some in ([], [Robustness(radius=0.03)]))
     ball = next(d for d in robust.demands if isinstance(d, KeepsLead) and d.reach.any())

@@ -51,6 +51,11 @@ class Box:
                 upper[j] = max(upper[j], feature.snap_down(float(upper[j])))
         return cls(schema, lower, upper, np.ones(schema.width, dtype=np.bool_), missing)
 
+    @property
+    def key(self) -> bytes:
+        """The bounds as bytes, to tell two boxes of one schema apart at this moment."""
+        return b"".join(part.tobytes() for part in (self.lower, self.upper, self.allowed, self.missing))
+
     def copy(self) -> Box:
         """Return a box that can be narrowed without touching this one."""
         return Box(self.schema, self.lower.copy(), self.upper.copy(), self.allowed.copy(), self.missing.copy())

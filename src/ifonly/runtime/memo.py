@@ -1,7 +1,8 @@
 """Memo and cached_property: caches that threads may share, and that never travel with a pickle.
 
-State has an owner. What is worth remembering between questions lives in the `Memo` of a `Training`; what follows from one
-value alone is a `cached_property` of it. Module globals, frozen values and the ``__dict__`` of other objects hold none.
+State has an owner. What is worth remembering between questions lives in the `Memo` of a `Training`, or of a `Model` where
+the model alone decides it; what follows from one value alone is a `cached_property` of it. Module globals, frozen values
+and the ``__dict__`` of other objects hold none.
 """
 
 from __future__ import annotations

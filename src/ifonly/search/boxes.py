@@ -177,7 +177,7 @@ class _Search:
         """Return the largest of some budgets at which few units are undecided: half of the whole where it is easy."""
         budget = self.tuning.shallow * self.budget
         least = max(bound, self.tuning.least_share * self.budget)
-        while np.isfinite(self.tuning.step) and budget > least and not self.deadline.passed:
+        while np.isfinite(self.tuning.step) and budget > least and affordable(self.statement, box, self.deadline):
             part = self.reducer.within(box, budget)
             if part.empty() is not None or self._build(part, budget).arrays().integer.sum() <= self.tuning.few_units:
                 break
