@@ -62,8 +62,8 @@ def draw_robustness(rng: np.random.Generator, q: Question) -> Question:
             warnings.simplefilter("ignore")
             try:
                 other = clone(q.world.model).fit(q.world.data.X.iloc[sample], q.world.y.iloc[sample])
-            except ValueError:
-                return replace(q, kind="plain")  # a sample with too few rows of a class
+            except (ValueError, IndexError):  # the latter of KBinsDiscretizer, for a column of one value
+                return replace(q, kind="plain")  # a sample with too few rows of a class, or too few values
         if len(getattr(other, "classes_", ())) != len(getattr(q.world.model, "classes_", ())):
             return replace(q, kind="plain")
         models = options["models"] = [other]

@@ -56,7 +56,7 @@ def leaf_changed(p: Proven, rng: np.random.Generator) -> Forged:
         [Split(0, value=float("nan")), Leaf(), Leaf()],
         [Split(2**31, value=0.0), Leaf(), Leaf()],
         [Split(0, levels=np.ones(60_000, dtype=np.bool_)), Leaf(), Leaf()],
-        [Duals(1, np.zeros(1, dtype=np.int64), np.ones(1))],
+        [Duals(1, np.zeros(1, dtype=np.int64), np.zeros(1))],  # not 1: of a program of one row that may be a true proof
         [Leaf(), Leaf()],
     ]
     return _sealed(p, _written([*parts[:i], *cuts[int(rng.integers(len(cuts)))], *parts[i + 1 :]]))

@@ -317,3 +317,18 @@ def test_answers_of_a_batch_carry_their_origin() -> None:
             assert ifonly.verify(outcome.explanation.record(), LINEAR, X).ok
     answer = pickle.loads(pickle.dumps(Explainer(LINEAR, X).explain(REFUSED, want="yes")))
     assert ifonly.verify(answer.record(), LINEAR, X).ok
+
+
+@pytest.mark.parametrize(("offset", "dust"), [(0.0, 1e-15), (1e9, 1e-7)])
+def test_a_value_is_compared_up_to_the_rounding_of_its_model(offset: float, dust: float) -> None:
+    rng = np.random.default_rng(3)
+    U = pd.DataFrame({"far": rng.normal(size=80).round(2), "near": rng.normal(size=80).round(2)})
+    far = U.assign(far=U["far"] + offset)
+    model = LinearRegression().fit(far, 0.7 * U["far"] - 0.5 * U["near"])  # of some 1e9 little is left
+    value = float(model.predict(far.iloc[[0]])[0])
+    record = Explainer(model, far).explain(far.iloc[[0]], want=Target(at_least=value + 0.5)).to_dict()
+    written = record["prediction"]
+    for off, ok in ((dust, True), (1e-4, False)):
+        record["prediction"] = written + off
+        checks = [c for c in ifonly.verify(record, model, far).checks if c.name == "factual"]
+        assert [c.ok for c in checks] == [ok], checks

@@ -40,10 +40,10 @@ def number_of(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
-def same_value(said: Any, then: Any) -> bool:
-    """Whether two values are the same, numbers up to rounding."""
+def same_value(said: Any, then: Any, rounding: float = ROUNDING) -> bool:
+    """Whether two values are the same, numbers up to rounding: that of the model where its columns are far from zero."""
     if isinstance(then, float) and not isinstance(said, str):
-        return bool(np.isclose(float(said), then, rtol=DUST, atol=ROUNDING))
+        return bool(np.isclose(float(said), then, rtol=DUST, atol=max(ROUNDING, rounding)))
     return bool(said == then) or str(said) == str(then)
 
 

@@ -263,7 +263,7 @@ class _Verification:
         """Compare what the model says of the factual with what was written."""
         said = explainer.model.predict(question.query.factual[None, :])[0]
         then = value_of(self.data["prediction"])
-        same = same_value(said, then)
+        same = same_value(said, then, _rounding(question))
         yield Check("factual", same, f"The model says {said!s} of the factual" + ("." if same else f", not {then!s}."))
         yield from _score(question, question.query.factual[None, :], self.data["score"], "The factual")
 
@@ -300,12 +300,12 @@ class _Verification:
         u = question.query.schema.encode(frame, missing=True)
         confirmed = bool(question.goal.confirmed(u)[0])
         said, then = explainer.model.predict(u)[0], value_of(answer["prediction"])
-        good = confirmed and same_value(said, then)
+        same = same_value(said, then, _rounding(question))
         yield Check(
             "prediction",
-            good,
+            confirmed and same,
             f"{name}: the model says {said!s}, {'as wanted' if confirmed else 'not as wanted'}"
-            + ("." if same_value(said, then) else f", and not {then!s} as written."),
+            + ("." if same else f", and not {then!s} as written."),
         )
         yield from _score(question, u, answer["score"], name)
         broken = [
@@ -350,6 +350,12 @@ class _Verification:
             bad == 0,
             f"{name}: of {len(rows):,} ends and points of its ranges, {'none flips' if not bad else f'{bad:,} flip'}.",
         )
+
+
+def _rounding(question: Question) -> float:
+    """Return how far a predicted value may be off by rounding alone; a label never is."""
+    read, statement = question.query.model.read, question.statement
+    return 0.0 if read.classes else question.goal.rounding(statement.form, statement.box())
 
 
 def _score(question: Question, u: Any, told: Any, name: str) -> Iterator[Check]:
