@@ -36,7 +36,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import questions
 from ifonly import (
@@ -65,6 +65,7 @@ from ifonly.criteria.robustness.ranges import safe_ranges
 from ifonly.models.read import Model
 from ifonly.question.problem import build
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning import ProgramSize, Tuning
 from ifonly.search import blame
 from ifonly.search import boxes as engine
 from ifonly.search.affordable import affordable, expected_entries
@@ -589,6 +590,26 @@ def test_the_size_of_a_program_is_told_before_it_is_built(model: str) -> None:
     assert 0.4 * written <= expected <= 2.5 * written
     assert affordable(statement, statement.box(), Deadline.never())
     assert not affordable(statement, statement.box(), Deadline.after(0.0))
+
+
+def test_a_table_of_cells_is_not_taken_for_a_tree() -> None:
+    statement = question(Kind("forest"), []).statement
+    roughly, closely = (expected_entries(statement, statement.box(), closely=c) for c in (False, True))
+    assert 0.5 * roughly < closely <= roughly  # nearly every split of a tree has a threshold of its own
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 30, 9000), "b": rng.integers(0, 30, 9000)})
+    cells = rng.normal(size=30 * 30)
+    table = DecisionTreeRegressor(random_state=0).fit(X, cells[30 * X.a + X.b])
+    splits = {(j, t) for j, t in zip(table.tree_.feature, table.tree_.threshold, strict=True) if j >= 0}
+    tuning = Tuning(size=ProgramSize(most_entries=50_000))
+    statement = Explainer(table, X, tuning=tuning)._ask(X.iloc[[0]], Target(at_least=2.0), []).statement
+    box = statement.box()
+    assert statement.form.leaves.n_cuts.tolist() == [len(splits)]  # type: ignore[attr-defined]
+    roughly, closely = (expected_entries(statement, box, closely=c) for c in (False, True))
+    assert closely < 50_000 < roughly
+    assert build(statement).mip.arrays().matrix.nnz <= closely
+    assert affordable(statement, box, Deadline.never())
+    assert not affordable(statement, box, Deadline.after(0.5))  # no time to look closely
 
 
 def test_the_units_of_a_network_must_be_bounded_in_time() -> None:

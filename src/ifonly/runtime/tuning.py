@@ -135,6 +135,7 @@ class ProgramSize(_Numbers):
     per_entry: float = 2.5e-6  # seconds until the solver looks at the clock; measured: 0.5 to 2.3 microseconds
     start: float = 0.05  # seconds that it takes however few there are; guess
     per_entry_of_few: float = 3e-6  # measured: one to two microseconds where there are some ten thousand
+    closely: float = 1.0  # seconds that must be left to count thresholds; measured: 0.12 s for half a million leaves
     per_layer: float = 0.008  # seconds to bound the units of a layer; measured: 6 to 9 milliseconds
     per_weight: float = 6e-6  # seconds beside that; measured: 3 to 6 microseconds
 

@@ -2,11 +2,12 @@
 
 A forest's program has a row per tree and threshold that holds all leaves of the tree on one side of it. So its entries
 grow with the square of the leaves of a tree: ``sum_t L_t^2``, of which 0.19 to 0.42 were counted on forests of 10 to 200
-trees of depth 5 to unlimited; trees of depth 3 had some seven entries per leaf beyond that. A network's has a row per unit
-that is not decided, with the weights of the unit: no more than it has weights. An entry takes some 130 bytes
-while it is put together and solved, and half a microsecond to two and a half (three with few of them) until the
-solver looks at the clock for the first time. Before that the units of a network are bounded, layer by layer, which took 6
-to 9 milliseconds a layer and 3 to 6 microseconds a weight (one to three layers of 20 to 100 units over 60 columns).
+trees of depth 5 to unlimited; trees of depth 3 had some seven entries per leaf beyond that. A table of cells (a pair of an
+additive model) has far fewer thresholds than leaves: where the square is too much, leaves times thresholds are counted. A
+network's has a row per unit that is not decided, with the weights of the unit: no more than it has weights. An entry takes
+some 130 bytes while it is put together and solved, and half a microsecond to two and a half (three with few of them) until
+the solver looks at the clock for the first time. Before that the units of a network are bounded, layer by layer, which took
+6 to 9 milliseconds a layer and 3 to 6 microseconds a weight (one to three layers of 20 to 100 units over 60 columns).
 """
 
 from __future__ import annotations
@@ -26,21 +27,22 @@ from ifonly.runtime.tuning import ProgramSize
 __all__ = ["affordable", "expected_entries"]
 
 
-def expected_entries(statement: Statement, box: Box) -> float:
+def expected_entries(statement: Statement, box: Box, *, closely: bool = False) -> float:
     """Return about how many entries the trees and networks in the program of a box have; all else in it is small.
 
-    A demand to stay robust embeds its model once more for every shift that was found so far.
+    A demand to stay robust embeds its model once more for every shift that was found so far. Looked at closely, the
+    thresholds of every tree are counted, which takes a while once.
     """
     tuning = statement.query.tuning.size
-    total = _entries(statement.form, box, tuning)
+    total = _entries(statement.form, box, tuning, closely)
     for demand in statement.demands:
         copies = demand.embedded(statement.query) if isinstance(demand, Embeds) else []
-        known = {id(form): _entries(form, box, tuning) for form in copies}
+        known = {id(form): _entries(form, box, tuning, closely) for form in copies}
         total += sum(known[id(form)] for form in copies)
     return total
 
 
-def _entries(form: Form, box: Box, tuning: ProgramSize) -> float:
+def _entries(form: Form, box: Box, tuning: ProgramSize, closely: bool) -> float:
     """Return about how many entries a form has: by how many leaves of each undecided tree are open, and all weights."""
     total = 0.0
     for part in _single(form):
@@ -49,8 +51,9 @@ def _entries(form: Form, box: Box, tuning: ProgramSize) -> float:
         elif isinstance(part, Ensemble) and part.schema.names == box.schema.names:
             leaves = part.leaves
             count = np.add.reduceat(leaves.alive(box).astype(np.int64), leaves.first)
-            count = count[count > 1]
-            total += tuning.share * float((count**2).sum()) + tuning.per_leaf * float(count.sum())
+            rows = np.minimum(count, leaves.n_cuts + 1) if closely else count
+            count, rows = count[count > 1], rows[count > 1]
+            total += tuning.share * float((count * rows).sum()) + tuning.per_leaf * float(count.sum())
     return total
 
 
@@ -75,6 +78,13 @@ def _single(form: Form) -> Iterator[Form]:
 
 def affordable(statement: Statement, box: Box, deadline: Deadline) -> bool:
     """Whether the program of a box may be built: it fits into memory, and the solver can start before the deadline."""
-    tuning, entries, left = statement.query.tuning.size, expected_entries(statement, box), deadline.left()
+    if _fits(statement, expected_entries(statement, box), deadline):
+        return True
+    enough = deadline.left() > statement.query.tuning.size.closely
+    return enough and _fits(statement, expected_entries(statement, box, closely=True), deadline)
+
+
+def _fits(statement: Statement, entries: float, deadline: Deadline) -> bool:
+    tuning, left = statement.query.tuning.size, deadline.left()
     seconds = min(tuning.per_entry_of_few * entries, tuning.start + tuning.per_entry * entries)
     return entries <= tuning.most_entries and left > 0.0 and seconds + _bounding(statement) <= left

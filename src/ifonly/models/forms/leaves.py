@@ -92,6 +92,22 @@ class Leaves(Lean):
         return np.flatnonzero(np.diff(self.tree, prepend=-1)).astype(np.int64)
 
     @cached_property
+    def n_cuts(self) -> IntArray:
+        """How many different thresholds and levels each tree asks for: few in a table of cells, one per split in a tree."""
+        count = np.zeros(len(self.first), dtype=np.int64)
+        which = np.cumsum(np.diff(self.tree, prepend=-1) != 0) - 1
+        for j in self.features:
+            if self.is_numeric[j]:
+                places = self.cuts[j].size + 2
+                ends = np.zeros(len(count) * places, dtype=np.bool_)
+                ends[which * places + self.low_of[j] + 1] = True
+                count += ends.reshape(len(count), places).sum(axis=1) - 1
+            else:
+                part = self.levels[:, self.schema.slice(j)]
+                count += part.shape[1] * np.logical_or.reduceat(~part.all(axis=1), self.first)
+        return count
+
+    @cached_property
     def cells(self) -> CellTable:
         """The cells that the cuts make, the outermost ones without an end."""
         feature, low, high, position = [], [], [], []
