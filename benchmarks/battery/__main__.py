@@ -6,9 +6,12 @@ again, alone, and prints all of it. With ``--records lines.jsonl`` a run that wa
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before any framework is loaded: threads that wait cost processor time
+
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence

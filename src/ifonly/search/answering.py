@@ -265,8 +265,13 @@ class Question:
         candidates = [] if found.u is None else [found.u]
         if not found.optimal:
             candidates += list(found.pool)
+            candidates.sort(key=lambda u: float(statement.objective(u[None, :])[0]))
         verified = []
         for candidate in candidates:
+            if (
+                verified and self.deadline.passed
+            ):  # the cheapest ones came first, and every one costs a call of the model
+                break
             stored = self.query.schema.stored(candidate)
             settled = statement.settled(stored[None, :], by_model=True)[0]
             same = np.array_equal(settled, stored, equal_nan=True)
