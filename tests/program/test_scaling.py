@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -92,3 +94,18 @@ def test_a_further_row_without_dust_admits_everything_that_the_row_admits() -> N
     assert np.abs(near.values).max() == pytest.approx(1.0, rel=0.5)
     for v in np.random.default_rng(0).uniform(whole.lower, whole.upper, (500, 2)):
         assert row.value(v) > 10.0 or near.value(v) <= limit + 1e-15
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rounding_of_a_column_far_from_zero_becomes_room(seed: int) -> None:
+    """``a x + b y = a 1e9``, where ``a 1e9`` was rounded, has ``x = 1e9, y = 0`` among its points."""
+    a, b = np.random.default_rng(seed).uniform(0.5, 3.0, 2)
+    mip = Mip()
+    x, y = mip.column(999_999_998.0, 1e9, integer=True), mip.column(0.0, 1.0)
+    mip.row(x * a + y * b, a * 1e9, a * 1e9)
+    balanced = balance(mip.arrays())
+    point = Fraction(2), Fraction(0)  # in the scaled columns, which count from 999,999,998
+    row, scale = balanced.program.matrix.toarray()[0], balanced.program.row_factor[0]
+    exact = sum(Fraction(float(c)) * p for c, p in zip(row, point, strict=True))
+    assert Fraction(float(balanced.program.row_lower[0])) <= exact <= Fraction(float(balanced.program.row_upper[0]))
+    assert balanced.program.row_upper[0] - balanced.program.row_lower[0] < 1e-4 * scale

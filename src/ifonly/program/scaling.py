@@ -7,8 +7,8 @@ Solvers work to absolute tolerances, so a program must speak in numbers near 1 w
 
 where a continuous column counts from its end nearest to 0 in units of the width of its interval, an integer column counts
 from such an end in units of 1, the largest entry of each row is near 1, and so is the dearest column. All factors are powers
-of two, so no digit is lost. An entry that a solver would take for zero becomes a little room in its row, which only ever
-admits more.
+of two, so no digit is lost. An entry that a solver would take for zero becomes a little room in its row, and so does what
+rounding may have taken from a side whose columns lie far from zero: room only ever admits more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy import sparse
 
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import Affine, Convex, MipArrays, Square
-from ifonly.tolerances import SMALLEST_ENTRY
+from ifonly.tolerances import LP_EXACT, SHORT_SUM, SMALLEST_ENTRY
 
 __all__ = ["Balanced", "balance", "row_near_one"]
 
@@ -80,13 +80,15 @@ def balance(program: MipArrays, cutoff: float = np.inf) -> Balanced:
     unit = _objective_factor(dearest, cutoff - offset_cost)
     with np.errstate(over="ignore"):  # a side that is beyond all floats is no side
         sides = (program.row_lower - offset) * row_factor, (program.row_upper - offset) * row_factor
+        room = SHORT_SUM * _far(program, shift) * row_factor
+    room = np.where(room > LP_EXACT, room, 0.0)
     scaled = replace(
         program,
         cost=cost * unit,
         offset=offset_cost * unit,
         matrix=sparse.csr_matrix(sparse.diags_array(row_factor) @ matrix) if program.n_rows else matrix,
-        row_lower=sides[0],
-        row_upper=sides[1],
+        row_lower=sides[0] - room,
+        row_upper=sides[1] + room,
         lower=(program.lower - shift) / factor,
         upper=(program.upper - shift) / factor,
         squares=tuple(replace(s, weight=s.weight * unit) for s in squares),
@@ -94,6 +96,19 @@ def balance(program: MipArrays, cutoff: float = np.inf) -> Balanced:
         row_factor=row_factor,
     )
     return Balanced(_without_dust(scaled), shift, factor, unit)
+
+
+def _far(program: MipArrays, shift: FloatArray) -> FloatArray:
+    """Return the size of what the sides of a row are a difference of, where its columns count from elsewhere; else 0.
+
+    ``lower - A shift`` may be a difference of numbers around 1e9, and so be off by some 1e-7. In an equality that nothing
+    else can fill, as at the end of a curve, a solver that keeps its rows to 1e-7 would find no point.
+    """
+    if not program.n_columns:
+        return np.zeros(program.n_rows)
+    size = abs(program.matrix) @ np.abs(shift)
+    sides = [np.where(np.isfinite(side), np.abs(side), 0.0) for side in (program.row_lower, program.row_upper)]
+    return np.asarray(np.where(size > 0.0, size + np.maximum(*sides), 0.0))
 
 
 def _objective_factor(dearest: float, room: float) -> float:

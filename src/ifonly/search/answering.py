@@ -266,7 +266,7 @@ class Question:
         if not found.optimal:
             candidates += list(found.pool)
             candidates.sort(key=lambda u: float(statement.objective(u[None, :])[0]))
-        verified = []
+        verified: list[tuple[float, FloatArray]] = []
         for candidate in candidates:
             if (
                 verified and self.deadline.passed
