@@ -391,6 +391,7 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "20261117:2414770",
         "20261117:2415586",
         "20261124:2413586",
+        "20261124:2409046",
     ],
 )
 @pytest.mark.filterwarnings("ignore")

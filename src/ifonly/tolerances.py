@@ -52,6 +52,7 @@ __all__ = [
     "SMALLEST_ENTRY",
     "SMALLEST_THRESHOLD",
     "SOLVER_ROUNDINGS",
+    "SPACING",
     "STORED_MOVE",
     "SURELY_OFF",
     "TINY",
@@ -78,8 +79,9 @@ SURELY_OFF = (
     1e-4  # share of the terms of a unit by which it must be below zero to be off in float32 too: 800 of its spacings
 )
 FLOAT32_ROOM = 1e-6  # share of a number within which its neighbours in float32 lie, some eight of them (2^-23 = 1.2e-7)
-SHORT_SUM = 8.0 * 2.0**-52  # share of its size by which a sum of few terms, or a balanced one of many, may be off
-LONG_SUM = 64.0 * 2.0**-52  # share of its size by which a product of two vectors may be off
+SPACING = 2.0**-52  # share of a number within which its neighbour in float64 lies; a rounding is at most half of it
+SHORT_SUM = 8.0 * SPACING  # share of its size by which a sum of few terms, or a balanced one of many, may be off
+LONG_SUM = 64.0 * SPACING  # share of its size by which a product of two vectors may be off
 # Rounding errors that add up along one score, in our arithmetic and in the model's: a chain of scaling, products and sums.
 SCORE_OPERATIONS = 32.0
 PROGRAM_ROUNDINGS = 64.0  # of a score in double precision, in which programs are solved

@@ -247,7 +247,7 @@ class Proximity(Couples, Remarks, Criterion):
             elif not np.isnan(query.factual[query.schema.starts[j]]):
                 deviations.append(problem.distance(j) * float(rates[j]))
         most = max((problem.mip.bounds(d)[1] for d in deviations), default=0.0)
-        top = problem.mip.column(0.0, max(most, 0.0), name="largest")
+        top = problem.mip.epigraph(max(most, 0.0), name="largest")
         for deviation in deviations:
             # the largest deviation is no less than any of them
             problem.mip.row(top - deviation, lower=0.0)

@@ -26,7 +26,7 @@ def at_least_length(mip: Mip, columns: IntArray) -> Affine:
     """Return an expression that is at least the Euclidean length of the columns, and can be just that."""
     parts = []
     for c in columns:
-        size = mip.column(0.0, float(np.abs(mip.column_bounds(np.array([c]))).max()), name="size")
+        size = mip.epigraph(float(np.abs(mip.column_bounds(np.array([c]))).max()), name="size")
         # size >= |c|, from above
         mip.row(size - Affine.of(int(c)), lower=0.0)
         # size >= |c|, from below
@@ -45,7 +45,7 @@ def _plane(mip: Mip, a: Affine, b: Affine) -> Affine:
     for k in range(1, FOLDS + 1):
         turn = np.pi / 2.0 ** (k + 1)
         along, across = xi * np.cos(turn) + eta * np.sin(turn), eta * np.cos(turn) - xi * np.sin(turn)
-        xi, eta = mip.column(0.0, most, name="along"), mip.column(0.0, most, name="across")
+        xi, eta = mip.epigraph(most, name="along"), mip.epigraph(most, name="across")
         # xi' = cos(t) xi + sin(t) eta
         mip.row(xi - along, 0.0, 0.0)
         # eta' >= cos(t) eta - sin(t) xi

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import Affine, Convex, MipArrays, Square
-from ifonly.tolerances import LP_EXACT, SHORT_SUM, SMALLEST_ENTRY
+from ifonly.tolerances import LP_EXACT, SMALLEST_ENTRY, SPACING
 
 __all__ = ["Balanced", "balance", "row_near_one"]
 
@@ -80,7 +80,7 @@ def balance(program: MipArrays, cutoff: float = np.inf) -> Balanced:
     unit = _objective_factor(dearest, cutoff - offset_cost)
     with np.errstate(over="ignore"):  # a side that is beyond all floats is no side
         sides = (program.row_lower - offset) * row_factor, (program.row_upper - offset) * row_factor
-        room = SHORT_SUM * _far(program, shift) * row_factor
+        room = SPACING * _far(program, shift) * row_factor
     room = np.where(room > LP_EXACT, room, 0.0)
     scaled = replace(
         program,

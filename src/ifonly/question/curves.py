@@ -86,7 +86,7 @@ class CostCurve:
         if (np.diff(slopes) >= 0.0).all():
             # Far from 0 a row ``slope x >= ...`` is off by the rounding of ``slope xhat``: the bound leaves room for it.
             room = DUST * float(value.max()) + CHAINED_ROUNDING * float(np.abs(slopes).max()) * abs(hat)
-            cost = problem.mip.column(0.0, float(value.max()) + room, name="cost")
+            cost = problem.mip.epigraph(float(value.max()) + room, name="cost")
             for (a, _), slope, v in zip(pairwise(at), slopes, value[:-1], strict=True):
                 # cost >= v_i + slope_i (d - a_i): a convex curve lies above its pieces
                 problem.mip.row(cost - moved * float(slope), lower=float(v - slope * a))

@@ -93,7 +93,7 @@ class Leaves(Lean):
 
     @cached_property
     def n_cuts(self) -> IntArray:
-        """How many different thresholds and levels each tree asks for: few in a table of cells, one per split in a tree."""
+        """Number of different thresholds and levels of each tree: few in a table of cells, one per split in a tree."""
         count = np.zeros(len(self.first), dtype=np.int64)
         which = np.cumsum(np.diff(self.tree, prepend=-1) != 0) - 1
         for j in self.features:
