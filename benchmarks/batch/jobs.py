@@ -100,8 +100,8 @@ def ask(name: str, rows: int, shard_rows: int) -> list[dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=8_000)
-    parser.add_argument("--shard-rows", type=int, default=100)
+    parser.add_argument("--rows", type=int, default=40_000)
+    parser.add_argument("--shard-rows", type=int, default=500)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--model", choices=["linear", "forest"], default="linear")
     options = parser.parse_args()
