@@ -30,7 +30,6 @@ from ifonly import (
 )
 from ifonly.data.schema import Numeric
 from ifonly.question.statement import Statement
-from ifonly.question.trail import Leaf, Ledger, Split
 from ifonly.record.checker import Replayed, replay
 from ifonly.record.proof import unpack
 from ifonly.runtime.deadline import Deadline
@@ -141,22 +140,3 @@ def optimum(case: Case) -> float:
     for demand in statement.demands:
         U = U[demand.holds(statement.query, U)]
     return float(statement.objective(U).min(initial=np.inf))
-
-
-# -- trails written again ------------------------------------------------------------------------------------------------
-def write(ledger: Ledger, event: Leaf | Split) -> None:
-    if isinstance(event, Leaf):
-        ledger.leaf(event.price)
-    elif event.levels is not None:
-        ledger.levels(event.feature, event.levels, event.second_first)
-    elif event.value is not None:
-        ledger.cut(event.feature, event.value, event.second_first)
-    else:
-        ledger.stays(event.feature, event.second_first)
-
-
-def written(parts: list[Leaf | Split]) -> bytes:
-    ledger = Ledger()
-    for part in parts:
-        write(ledger, part)
-    return bytes(ledger.data)

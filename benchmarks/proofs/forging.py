@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.proofs.asking import Proven
+from benchmarks.proofs.trails import written
 from ifonly.question.abilities import verified
 from ifonly.question.found import Ended, Found
-from ifonly.question.trail import Alternative, Duals, Event, Leaf, Ledger, Split, alternatives, events
+from ifonly.question.trail import Duals, Event, Leaf, Split, events
 from ifonly.record.proof import describe_proof, pack, unpack
 from ifonly.search.answering import Several
 
@@ -37,7 +38,7 @@ def part_removed(p: Proven, rng: np.random.Generator) -> Forged:
     """Leave out one closed part."""
     parts = list(events(unpack(p.proof)[0]))
     i = int(rng.choice([i for i, e in enumerate(parts) if isinstance(e, Leaf | Duals)]))
-    return _sealed(p, _written([*parts[:i], *parts[i + 1 :]]))
+    return _sealed(p, written([*parts[:i], *parts[i + 1 :]]))
 
 
 def bound_raised(p: Proven, rng: np.random.Generator) -> Forged:
@@ -59,7 +60,7 @@ def leaf_changed(p: Proven, rng: np.random.Generator) -> Forged:
         [Duals(1, np.zeros(1, dtype=np.int64), np.zeros(1))],  # not 1: of a program of one row that may be a true proof
         [Leaf(), Leaf()],
     ]
-    return _sealed(p, _written([*parts[:i], *cuts[int(rng.integers(len(cuts)))], *parts[i + 1 :]]))
+    return _sealed(p, written([*parts[:i], *cuts[int(rng.integers(len(cuts)))], *parts[i + 1 :]]))
 
 
 def answer_dearer(p: Proven, rng: np.random.Generator) -> Forged:
@@ -110,26 +111,6 @@ def another_row(p: Proven, rng: np.random.Generator) -> Forged:
             record["factual"]["columns"] = other
             return record, p.proof
     return None
-
-
-def _written(parts: list[Any]) -> bytes:
-    ledger = Ledger()
-    for e in parts:
-        if isinstance(e, Alternative):
-            ledger.data += alternatives({e.name: b"\x00"})[:-1]
-        elif isinstance(e, Duals):
-            values = np.zeros(e.n_rows)
-            values[e.row] = e.dual
-            ledger.duals(values)
-        elif isinstance(e, Leaf):
-            ledger.leaf(e.price)
-        elif e.levels is not None:
-            ledger.levels(e.feature, e.levels, e.second_first)
-        elif e.value is not None:
-            ledger.cut(e.feature, e.value, e.second_first)
-        else:
-            ledger.stays(e.feature, e.second_first)
-    return bytes(ledger.data)
 
 
 def _plain(value: Any) -> Any:

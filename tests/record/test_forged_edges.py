@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.proofs.trails import written
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import Pipeline
@@ -23,7 +24,7 @@ from ifonly import Actionability, Explainer, Proximity, Schema
 from ifonly.question.trail import Split, events
 from ifonly.record.checker import Refused
 from ifonly.record.fingerprints import of_json, of_schema
-from proof_cases import Case, cases, optimum, table, written
+from proof_cases import Case, cases, optimum, table
 
 
 def beside(value: float) -> tuple[float, ...]:

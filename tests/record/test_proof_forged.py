@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.proofs.trails import write, written
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
@@ -27,7 +28,7 @@ from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.proof import unpack
 from ifonly.runtime.deadline import Deadline
 from ifonly.search import cells, grids, knapsack
-from proof_cases import MODELS, NEVER, Case, cases, optimum, table, write, written
+from proof_cases import MODELS, NEVER, Case, cases, optimum, table
 
 
 @pytest.mark.parametrize("kind", ["tree", "forest", "boosting"])

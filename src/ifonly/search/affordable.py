@@ -33,13 +33,15 @@ def expected_entries(statement: Statement, box: Box, *, closely: bool = False) -
     A demand to stay robust embeds its model once more for every shift that was found so far. Looked at closely, the
     thresholds of every tree are counted, which takes a while once.
     """
-    tuning = statement.query.tuning.size
-    total = _entries(statement.form, box, tuning, closely)
-    for demand in statement.demands:
-        copies = demand.embedded(statement.query) if isinstance(demand, Embeds) else []
-        known = {id(form): _entries(form, box, tuning, closely) for form in copies}
-        total += sum(known[id(form)] for form in copies)
-    return total
+    tuning, forms = statement.query.tuning.size, _embedded(statement)
+    known = {id(form): _entries(form, box, tuning, closely) for form in forms}
+    return sum(known[id(form)] for form in forms)
+
+
+def _embedded(statement: Statement) -> list[Form]:
+    """Return the forms in the program of a statement, one for each time that it is embedded."""
+    around = [demand.embedded(statement.query) for demand in statement.demands if isinstance(demand, Embeds)]
+    return [statement.form, *(form for copies in around for form in copies)]
 
 
 def _entries(form: Form, box: Box, tuning: ProgramSize, closely: bool) -> float:
@@ -59,11 +61,8 @@ def _entries(form: Form, box: Box, tuning: ProgramSize, closely: bool) -> float:
 
 def _bounding(statement: Statement) -> float:
     """Return about how many seconds pass until the units of all networks in a program are bounded."""
-    tuning = statement.query.tuning.size
-    forms = [statement.form]
-    for demand in statement.demands:
-        forms += demand.embedded(statement.query) if isinstance(demand, Embeds) else []
-    blocks = [block for form in forms for part in _single(form) if isinstance(part, Layered) for block in part.blocks]
+    tuning, parts = statement.query.tuning.size, [part for form in _embedded(statement) for part in _single(form)]
+    blocks = [block for part in parts if isinstance(part, Layered) for block in part.blocks]
     return tuning.per_layer * len(blocks) + tuning.per_weight * sum(block.weights.size for block in blocks)
 
 
