@@ -1,6 +1,6 @@
-"""Build hook: compiles the optional kernel of the cell search. Whatever fails, the package is built without it.
+"""Build hook: compiles the optional kernels of the searches. Whatever fails, the package is built without them.
 
-``python hatch_build.py`` builds it in place, for people who work on a checkout; ``IFONLY_NO_KERNEL=1`` leaves it out.
+``python hatch_build.py`` builds them in place, for people who work on a checkout; ``IFONLY_NO_KERNEL=1`` leaves them out.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _ROOT = Path(__file__).resolve().parent
 _PACKAGE = Path("src/ifonly/search")
-_MODULE = "ifonly.search._kernel"
+_KERNELS = ("_kernel", "_balls")
 # Sums must be added up as written, so that the kernel and its NumPy twin agree to the last bit.
 _FLAGS = {"unix": ["-O3", "-g0", "-std=c11", "-ffp-contract=off"], "msvc": ["/O2", "/fp:precise"]}
 
 
-def compiled(folder: Path) -> Path:
-    """Return the path of the kernel, compiled into a folder; raises whatever goes wrong."""
+def compiled(folder: Path) -> list[Path]:
+    """Return the paths of the kernels, compiled into a folder; raises whatever goes wrong."""
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
 
@@ -32,36 +32,39 @@ def compiled(folder: Path) -> Path:
                 extension.extra_compile_args = _FLAGS.get(self.compiler.compiler_type, [])
             super().build_extensions()
 
-    source = str(_ROOT / _PACKAGE / "_kernel.c")
-    extension = Extension(_MODULE, [source], py_limited_api=True, define_macros=[("Py_LIMITED_API", "0x030B0000")])
-    command = Build(Distribution({"name": "ifonly", "ext_modules": [extension]}))
+    modules = {f"ifonly.search.{name}": str(_ROOT / _PACKAGE / f"{name}.c") for name in _KERNELS}
+    macros: list[tuple[str, str | None]] = [("Py_LIMITED_API", "0x030B0000")]
+    extensions = [Extension(m, [source], py_limited_api=True, define_macros=macros) for m, source in modules.items()]
+    command = Build(Distribution({"name": "ifonly", "ext_modules": extensions}))
     command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "temp")
     command.ensure_finalized()
     command.run()
-    return Path(command.get_ext_fullpath(_MODULE))
+    return [Path(command.get_ext_fullpath(module)) for module in modules]
 
 
-def in_place(folder: Path) -> Path:
-    """Compile the kernel and put it beside its source."""
-    built = compiled(folder)
-    target = _ROOT / _PACKAGE / built.name
-    # A process may have the old one open: put the new one in its place rather than write over it.
-    shutil.copy2(built, target.with_name(f"{built.name}.new"))
-    target.with_name(f"{built.name}.new").replace(target)
-    return target
+def in_place(folder: Path) -> list[Path]:
+    """Compile the kernels and put them beside their sources."""
+    targets = []
+    for built in compiled(folder):
+        target = _ROOT / _PACKAGE / built.name
+        # A process may have the old one open: put the new one in its place rather than write over it.
+        shutil.copy2(built, target.with_name(f"{built.name}.new"))
+        target.with_name(f"{built.name}.new").replace(target)
+        targets.append(target)
+    return targets
 
 
 def _old() -> list[Path]:
-    return [path for end in ("so", "pyd") for path in (_ROOT / _PACKAGE).glob(f"_kernel*.{end}")]
+    return [p for name in _KERNELS for end in ("so", "pyd") for p in (_ROOT / _PACKAGE).glob(f"{name}*.{end}")]
 
 
 class KernelHook(BuildHookInterface[Any]):
-    """Compile the kernel for a wheel, or beside its source for an editable install."""
+    """Compile the kernels for a wheel, or beside their sources for an editable install."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile; a build without a compiler goes on without the kernel."""
+        """Compile; a build without a compiler goes on without the kernels."""
         self.folder = Path(tempfile.mkdtemp())
         editable = version == "editable"
         if os.environ.get("IFONLY_NO_KERNEL", "") not in {"", "0"}:
@@ -72,11 +75,12 @@ class KernelHook(BuildHookInterface[Any]):
         try:
             built = in_place(self.folder) if editable else compiled(self.folder)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it is optional: no compiler, no headers, a full disk
-            self.app.display_warning(f"ifonly is built without its compiled kernel, NumPy serves: {error}")
+            self.app.display_warning(f"ifonly is built without its compiled kernels, NumPy serves: {error}")
             return
         if editable:
             return
-        build_data["force_include"][str(built)] = f"ifonly/search/{built.name}"
+        for path in built:
+            build_data["force_include"][str(path)] = f"ifonly/search/{path.name}"
         build_data["pure_python"] = False
         build_data["tag"] = self._tag(built)
 
@@ -85,16 +89,17 @@ class KernelHook(BuildHookInterface[Any]):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
-    def _tag(built: Path) -> str:
+    def _tag(built: list[Path]) -> str:
         """Return the tag of the wheel: any Python from 3.11 on, where the file says that it serves them all."""
         from packaging.tags import sys_tags
 
         platform = next(sys_tags())
-        if ".abi3." in built.name or (os.name == "nt" and built.name == "_kernel.pyd"):
+        if all(".abi3." in p.name or (os.name == "nt" and p.name in {f"{k}.pyd" for k in _KERNELS}) for p in built):
             return f"cp311-abi3-{platform.platform}"
         return str(platform)
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
-        sys.stdout.write(f"{in_place(Path(scratch)).relative_to(_ROOT)}\n")
+        for path in in_place(Path(scratch)):
+            sys.stdout.write(f"{path.relative_to(_ROOT)}\n")

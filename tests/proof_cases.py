@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
@@ -39,6 +41,9 @@ MODELS: dict[str, Callable[[int], Any]] = {
     "linear": lambda seed: LogisticRegression(C=10.0 ** (seed % 3 - 1), max_iter=1000),
     "tree": lambda seed: DecisionTreeClassifier(max_depth=2 + seed % 4, random_state=seed),
     "forest": lambda seed: RandomForestClassifier(5 + seed % 10, max_depth=5, random_state=seed),
+    "network": lambda seed: MLPClassifier(
+        ((4,), (5, 3))[seed % 2], solver="lbfgs", alpha=0.1, max_iter=60, random_state=seed
+    ),
     "boosting": lambda seed: GradientBoostingClassifier(n_estimators=10 + seed % 10, max_depth=3, random_state=seed),
 }
 CRITERIA: tuple[tuple[Any, ...], ...] = (
@@ -99,7 +104,9 @@ def table(seed: int, n: int = 50) -> tuple[pd.DataFrame, Any]:
 def question(kind: str, seed: int) -> Case | None:
     X, y = table(seed)
     encode = ColumnTransformer([("level", OneHotEncoder(), ["level"])], remainder="passthrough")
-    model = Pipeline([("encode", encode), ("model", MODELS[kind](seed))]).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # networks that learned for a while are as good
+        model = Pipeline([("encode", encode), ("model", MODELS[kind](seed))]).fit(X, y)
     explainer = Explainer(model, X, criteria=CRITERIA[seed % len(CRITERIA)] or None)
     row = X.iloc[[seed % len(X)]]
     other = "no" if model.predict(row)[0] == "yes" else "yes"

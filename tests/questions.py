@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from ifonly import Explainer, Schema
+from ifonly import Actionability, Explainer, Proximity, Schema, Sparsity
 
 EDUCATION = ["school", "college", "degree"]
 FACTUAL = {
@@ -22,6 +22,15 @@ FACTUAL = {
     "education": "school",
     "home": False,
     "phone": "no",
+}
+
+# Policies on single features, about the people below.
+HOUSES: dict[str, list[Any]] = {
+    "default": [],
+    "l1": [Sparsity(price=0.0)],
+    "squares": [Proximity("l2"), Sparsity(price=0.0)],
+    "two changes": [Sparsity(at_most=2, price=0.0)],
+    "rules": [Actionability(frozen=["home"], increase=["age"], ranges={"debts": (1, 8)})],
 }
 
 

@@ -311,6 +311,8 @@ CONSTANTS = {
     "ifonly.solvers.priced_lp: _DUAL, _PRIMAL": "HiGHS's own codes of its two simplex methods",
     "ifonly.solvers.priced_lp: _INFINITY": "HiGHS's own infinity is less",
     "ifonly.surrogate.blackbox: _MOST_CLASSES": "says which answers are classes and which are counts, not how to search",
+    "ifonly.search.ball_tables: MOST_LEVELS": "bits of a word",
+    "ifonly.search.ball_tables: REAL, SINGLE, WHOLE": "codes of kinds of values, those of the compiled search",
     "ifonly.solvers.tangents: _LIFT": "a power of two, by the tolerance of solvers: see its comment",
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
@@ -27,6 +28,7 @@ from ifonly import (
     IfOnlyError,
     OutsideTrainingRange,
     Proximity,
+    Robustness,
     Schema,
     SchemaError,
     SolverMissing,
@@ -310,6 +312,18 @@ def test_a_level_that_the_encoder_never_saw() -> None:
     with pytest.raises(UnsupportedModel, match=r"refuses a level of 'job'.*remove_unused_categories"):
         Explainer(model, X, schema=Schema.infer(X))  # who says what the levels are is taken at their word
     assert Explainer(model, X).schema["job"].levels == ("none", "part", "full")
+
+
+def test_a_level_that_a_further_model_never_saw() -> None:
+    X = questions.people()[["age", "job"]]
+    y = questions.labels(questions.people())
+    encode = ColumnTransformer([("job", OneHotEncoder(), ["job"])], remainder="passthrough")
+    first = make_pipeline(encode, LogisticRegression(max_iter=1000)).fit(X, y)
+    seen = X["job"] != X["job"].iloc[0]
+    other = clone(first).fit(X[seen], np.asarray(y)[seen])
+    explainer = Explainer(first, X, criteria=[Robustness(models=[other])])
+    with pytest.raises(UnsupportedModel, match=r"OneHotEncoder refuses a level of 'job'.*handle_unknown='ignore'"):
+        explainer.explain(X.iloc[[1]], want="good")
 
 
 # -- the data ---------------------------------------------------------------------------------------------------------

@@ -25,6 +25,16 @@ from ifonly.cli import main
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 DOCUMENTS = [p for p in (README, *sorted((ROOT / "docs").rglob("*.md"))) if p.exists()]
+LONG = {  # seconds each
+    "docs/any-model.md",
+    "docs/auditors.md",
+    "docs/cookbook.md",
+    "docs/criteria/actionability.md",
+    "docs/criteria/manifold.md",
+    "docs/criteria/robustness.md",
+    "docs/many-rows.md",
+    "docs/tutorial.md",
+}
 TEST_COMMAND = 'pip install -e ".[test]" && pytest'
 MAIN_COMMAND = "pip install -e . && ifonly demo"
 
@@ -133,7 +143,15 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
         pyplot.close("all")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [pytest.param(path, marks=pytest.mark.slow) if named(path) in LONG else path for path in DOCUMENTS],
+    ids=named,
+)
 def test_document_runs_and_shows_what_comes(document: Path, empty_folder: Path) -> None:
     text = document.read_text(encoding="utf-8")
     for package in needed[1].split() if (needed := NEEDS.search(text)) else ():

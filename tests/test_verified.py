@@ -147,6 +147,7 @@ CHUNKS = [
     ("heart boosting", 0),
     ("heart network", 0),
 ]
+PLAIN = {"german svc", "heart forest", "heart boosting", "heart network", "wine multinomial"}  # by their first chunks
 _FIELDS: dict[str, Field] = {}
 
 
@@ -173,7 +174,8 @@ def check(field: Field, row: pd.DataFrame, want: Any, answer: Explanation) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "chunk"), [(n, k) if k == 0 else pytest.param(n, k, marks=pytest.mark.slow) for n, k in CHUNKS]
+    ("name", "chunk"),
+    [(n, k) if k == 0 and n in PLAIN else pytest.param(n, k, marks=pytest.mark.slow) for n, k in CHUNKS],
 )
 def test_every_answer_is_confirmed(name: str, chunk: int) -> None:
     field = _FIELDS.setdefault(name, make(name)) if name not in _FIELDS else _FIELDS[name]

@@ -354,7 +354,10 @@ class Explainer:
         for criterion in merged:
             if isinstance(criterion, ChecksTogether):
                 criterion.check_together(query, demands)
-        form = self.model.read.form if Box.of(schema, factual).missing.any() else self._complete
+        lacking = bool(query.limits.missing.any())
+        form = self.model.read.form if lacking else self._complete
+        if not lacking:
+            self.model.know(schema, factual, given.decoded(schema))
         statement = Statement(query, (goal, *demands), merged, form)
         asked = Question(self.backend, frame, self._frame, query, goal, statement, want)
         if self.surrogate is None:

@@ -42,7 +42,9 @@ __all__ = [
     "OPTIMALITY",
     "ORDINARY",
     "OUTLIERS_RULE",
+    "PAIRWISE_ROUNDINGS",
     "PROGRAM_ROUNDINGS",
+    "REFUTES",
     "RIDGE",
     "ROUNDING",
     "SAME_GRAPH",
@@ -53,6 +55,7 @@ __all__ = [
     "SMALLEST_THRESHOLD",
     "SOLVER_ROUNDINGS",
     "SPACING",
+    "STEEPEST",
     "STORED_MOVE",
     "SURELY_OFF",
     "TINY",
@@ -64,6 +67,8 @@ __all__ = [
 
 # -- proofs ----------------------------------------------------------------------------------------------------------
 OPTIMALITY = 1e-6  # relative gap up to which an answer is called proven optimal
+# Share of a proven cost by which a point must be cheaper to refute the proof: demands hold to some millionths of their scale.
+REFUTES = 1e-2
 NO_GAP = OPTIMALITY**2  # gap that a solver is given where it may leave none
 
 # -- sums of floats --------------------------------------------------------------------------------------------------
@@ -73,6 +78,9 @@ CHAINED_ROUNDING = 10.0 * ROUNDING  # the same for sums of sums: layers, chains 
 NOISE = 0.1 * ROUNDING  # share of the scores' size below which a single term is lost in the rounding of the others
 DUST = 1e-9  # share that is more than sums can lose and less than a solver sees: widens bounds, and is no gain
 ORDINARY = 1e-140, 1e140  # between these, nothing that is multiplied underflows or overflows, not even its square
+STEEPEST = (
+    1e9  # rate of a cost, in the unit of its program, beyond which it is charged less: a step of DUST costs 1 then
+)
 TINY = 1e-300  # keeps a divisor from being 0: near the least normal float64
 FLOAT64_ROOM = 1e-14  # share of a number within which its neighbours in float64 lie, some 45 of them
 SURELY_OFF = (
@@ -82,6 +90,9 @@ FLOAT32_ROOM = 1e-6  # share of a number within which its neighbours in float32 
 SPACING = 2.0**-52  # share of a number within which its neighbour in float64 lies; a rounding is at most half of it
 SHORT_SUM = 8.0 * SPACING  # share of its size by which a sum of few terms, or a balanced one of many, may be off
 LONG_SUM = 64.0 * SPACING  # share of its size by which a product of two vectors may be off
+# Of two sums of up to 16,000 products, one in the other, each added up pairwise: 16 in each of eight running sums of a block
+# of 128, three for the eight, seven for the blocks, one for the product; 27 in all.
+PAIRWISE_ROUNDINGS = 2.0 * 32.0
 # Rounding errors that add up along one score, in our arithmetic and in the model's: a chain of scaling, products and sums.
 SCORE_OPERATIONS = 32.0
 PROGRAM_ROUNDINGS = 64.0  # of a score in double precision, in which programs are solved

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import questions
 from ifonly import CriterionError, Explainer, Explanations, Manifold, Robustness, Target
 from ifonly.batch.asking import ask_many, ask_one
+from portions import one_in
 
 WISHES = ["good", None, Target("good", probability=0.7), Target("bad")]
 
@@ -38,7 +39,7 @@ def explained(name: str) -> Explainer:
     )
 
 
-@pytest.mark.parametrize("want", WISHES, ids=str)
+@pytest.mark.parametrize("want", one_in(2, WISHES), ids=str)
 @pytest.mark.parametrize("last", ["line", "forest"])
 def test_rows_asked_together_get_the_answers_of_rows_asked_alone(last: str, want: Any) -> None:
     explainer, rows = explained(last), people()
@@ -50,7 +51,11 @@ def test_rows_asked_together_get_the_answers_of_rows_asked_alone(last: str, want
     ]
 
 
-@pytest.mark.parametrize("criterion", [Robustness(radius=0.02), Manifold(epsilon=0.05)], ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize(
+    "criterion",
+    [Robustness(radius=0.02), pytest.param(Manifold(epsilon=0.05), marks=pytest.mark.slow)],
+    ids=lambda c: type(c).__name__,
+)
 def test_criteria_that_look_at_the_model_agree_too(criterion: Any) -> None:
     explainer, rows = explained("line"), people(6)
     together = explainer.explain_all(rows, want="good", criteria=[criterion])
@@ -156,6 +161,7 @@ def test_any_executor_gives_the_same_result() -> None:
     same(explainer.explain_all(rows, want="good", executor="threading", n_jobs=2), here)
 
 
+@pytest.mark.slow
 def test_a_joblib_backend_without_generators_works_in_lists() -> None:
     explainer, rows = explained("line"), people(12)
     here = explainer.explain_all(rows, want="good")

@@ -168,7 +168,8 @@ def test_verify_says_what_is_wrong(folder: Path, tmp_path: Path) -> None:
     assert run("batch", "verify", out).exit_code == DONE
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_keeps_what_is_done_and_exits_with_130(folder: Path, tmp_path: Path, jobs: int) -> None:
     out = tmp_path / "out"
     people = questions.people(3000, seed=1)

@@ -129,7 +129,10 @@ def test_a_file_that_is_cut_while_the_batch_runs(explainer: Explainer, tmp_path:
 
 # -- the disk -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("where", ["shard", "journal"])
-@pytest.mark.parametrize(("code", "said"), [(errno.ENOSPC, "No space left"), (errno.EACCES, "Permission denied")])
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [(errno.ENOSPC, "No space left"), pytest.param(errno.EACCES, "Permission denied", marks=pytest.mark.slow)],
+)
 def test_a_disk_that_refuses_is_told_and_the_batch_goes_on_later(
     explainer: Explainer,
     whole: Batch,
@@ -184,7 +187,12 @@ def spoil(path: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "state"), [("cut", "corrupt"), ("empty", "corrupt"), ("noise", "corrupt"), ("foreign", "foreign")]
+    ("how", "state"),
+    [
+        ("cut", "corrupt"),
+        *(pytest.param(how, "corrupt", marks=pytest.mark.slow) for how in ("empty", "noise")),
+        ("foreign", "foreign"),
+    ],
 )
 def test_a_shard_without_the_plan_s_footer_is_made_again(
     copied: Batch, whole: Batch, tmp_path: Path, how: str, state: str

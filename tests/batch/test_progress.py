@@ -19,6 +19,7 @@ from batch_cases import explain
 from ifonly.batch import Batch
 from ifonly.batch.jobs import Report
 from ifonly.batch.progress import Bar, Lines, Silent, listener
+from ifonly.batch.running import Run, _Crew
 
 
 def heard(hears: Silent) -> None:
@@ -115,3 +116,32 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, jobs: int) -> None:
     assert time.monotonic() - began < 60
     assert ("Ctrl-C again stops at once" in said) == (jobs == 2)
     assert not Batch.open(out).is_complete()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_workers_are_told_to_stop_once(tmp_path: Path, again: bool) -> None:
+    """loky keeps the last word: a plain shutdown after one that kills leaves the workers alive, and the driver waits."""
+    told: list[dict[str, bool]] = []
+
+    class Pool:
+        def shutdown(self, **how: bool) -> None:
+            told.append(how)
+
+    class Row:
+        def cancel(self) -> None: ...
+
+        def cancelled(self) -> bool:
+            return False
+
+        def result(self) -> Report:
+            if again:
+                raise KeyboardInterrupt
+            return Report(0, False)
+
+    crew = _Crew(Run(), None, tmp_path, Silent(), None, 2, True)  # type: ignore[arg-type]
+    crew.pool, crew.stop = Pool(), tmp_path / "stop"
+    with crew._stopping({Row(): None}, own=True):  # type: ignore[dict-item]
+        raise KeyboardInterrupt
+    assert told == [{"wait": False, "kill_workers": again}]
+    assert crew.result.interrupted
+    assert crew.stop.exists()

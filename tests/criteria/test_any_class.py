@@ -37,6 +37,7 @@ from ifonly.criteria.validity import resolve
 from ifonly.search.programs import solve_problem
 from ifonly.solvers.backend import Limits
 from ifonly.solvers.registry import find_solver
+from portions import diagonals
 
 SIZES = (9, 8, 6)
 FAMILIES: dict[str, Any] = {
@@ -69,8 +70,7 @@ def cheapest(model: Any, grid: pd.DataFrame, row: pd.DataFrame, labels: set[str]
     return float(cost[np.isin(model.predict(grid), list(labels))].min())
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("solver", ["auto", "highs only"])
+@pytest.mark.parametrize(("solver", "family"), diagonals(4, ["auto", "highs only"], FAMILIES))
 def test_the_cheapest_of_all_rows_with_one_of_the_classes(family: str, solver: str) -> None:
     model, X, grid = world(family)
     explainer = Explainer(model, X, solver=solver, criteria=[Proximity(), Sparsity(price=0.1)])
@@ -185,3 +185,20 @@ def test_the_wish_is_kept_in_json_and_in_a_record() -> None:
     assert again.want == f"{labels[0]!r} or {labels[1]!r}"
     verdict = ifonly.verify(json.loads(answer.to_json()), model, X)
     assert verdict.ok, str(verdict)
+
+
+@pytest.mark.parametrize("family", ["network", "forest", "logistic"])
+def test_within_a_gap_the_bound_is_that_of_all_classes(family: str) -> None:
+    """One class may be closed within the gap only, and another one to the end: the bound is the least of both."""
+    model, X, grid = world(family)
+    for norm, position in itertools.product(("l1", "l2"), range(0, len(grid), 131)):
+        row = grid.iloc[[position]]
+        labels = sorted({"a", "b", "c", "d"} - {str(model.predict(row)[0])})
+        moved = np.abs(grid.to_numpy() - row.to_numpy()) / (np.array(SIZES) - 1)
+        costs = (moved.sum(axis=1) if norm == "l1" else (moved**2).sum(axis=1)) + 0.1 * (moved > 0).sum(axis=1)
+        best = float(costs[np.isin(model.predict(grid), labels)].min())
+        criteria = [Proximity(norm), Sparsity(price=0.1)]
+        explainer = Explainer(model, X, solver="highs only", criteria=criteria)
+        certificate = explainer.explain(row, want=labels, gap=0.3)[0].certificate
+        assert certificate.bound <= best * (1 + 1e-9)
+        assert best <= certificate.objective * (1 + 1e-9) <= best / 0.7 * (1 + 1e-6)

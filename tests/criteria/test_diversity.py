@@ -24,6 +24,7 @@ from ifonly import (
 from ifonly.question.problem import build
 from ifonly.solvers.backend import Limits
 from ifonly.solvers.highs import BACKEND
+from portions import one_in
 from worlds import World, fit, world_of
 
 TREES_AND_LINES = ["logistic", "tree", "forest", "boosting"]
@@ -34,7 +35,7 @@ def changed(world: World, row: pd.DataFrame, others: pd.DataFrame | None = None)
 
 
 # -- by features -----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("family", TREES_AND_LINES)
+@pytest.mark.parametrize("family", one_in(2, TREES_AND_LINES))
 def test_each_answer_is_the_cheapest_that_leaves_one_feature_of_each_earlier_one(family: str) -> None:
     world = world_of(11, family)
     for row in world.factuals(2):
@@ -49,7 +50,7 @@ def test_each_answer_is_the_cheapest_that_leaves_one_feature_of_each_earlier_one
         assert len(answer) == 4 or not np.isfinite(left.min())
 
 
-@pytest.mark.parametrize("family", TREES_AND_LINES)
+@pytest.mark.parametrize("family", one_in(3, TREES_AND_LINES))
 def test_nested_sets_are_the_exact_k_best(family: str) -> None:
     world = world_of(12, family)
     for row in world.factuals(2):
@@ -81,7 +82,7 @@ def test_fewer_than_asked_for_says_why() -> None:
 
 
 # -- by distance -----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("family", [*TREES_AND_LINES, "network"])
+@pytest.mark.parametrize("family", one_in(4, [*TREES_AND_LINES, "network"]))
 def test_each_answer_is_the_cheapest_that_is_far_enough_from_the_others(family: str) -> None:
     world = world_of(13, family)
     for row in world.factuals(2):
@@ -96,6 +97,7 @@ def test_each_answer_is_the_cheapest_that_is_far_enough_from_the_others(family: 
         assert len(answer) == 3 or not np.isfinite(left.min())
 
 
+@pytest.mark.slow
 def test_distances_are_counted_with_the_scales_and_weights_of_the_proximity() -> None:
     world = world_of(14, "forest")
     row = world.factuals(1)[0]
@@ -109,7 +111,7 @@ def test_distances_are_counted_with_the_scales_and_weights_of_the_proximity() ->
         assert apart >= 1.5
 
 
-@pytest.mark.parametrize("family", ["logistic", "forest", pytest.param("network", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("family", one_in(3, ["logistic", "forest", "network"]))
 def test_the_distance_holds_on_the_returned_rows(family: str) -> None:
     rng = np.random.default_rng(5)
     X = pd.DataFrame(
@@ -148,7 +150,7 @@ def test_no_answer_is_that_far_away() -> None:
 
 
 # -- incumbents ------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("family", ["logistic", "forest", "network"])
+@pytest.mark.parametrize("family", one_in(2, ["logistic", "forest", "network"]))
 def test_incumbents_are_different_valid_and_led_by_the_optimum(family: str) -> None:
     world = world_of(15, family)
     explainer = world.explainer()

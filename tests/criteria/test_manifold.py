@@ -32,6 +32,7 @@ from ifonly import (
 )
 from ifonly.runtime.tuning import ColumnGeneration, Tuning
 from ifonly.testing import check_criterion
+from portions import one_in
 from worlds import World, world_of
 
 INSIDE = 1e-7
@@ -96,11 +97,12 @@ def explain(w: World, row: pd.DataFrame, *criteria: Any, **more: Any) -> Explana
 @pytest.mark.parametrize(
     ("family", "epsilon", "norm"),
     [
-        *((family, 0.0, "l1") for family in ("logistic", "tree", "forest", "boosting", "network")),
+        ("logistic", 0.0, "l1"),
         ("boosting", 0.15, "l1"),
         ("tree", 0.1, "l2"),
         ("network", 0.08, "linf"),
         ("forest", 2.2, "l1"),
+        *(pytest.param(f, 0.0, "l1", marks=pytest.mark.slow) for f in ("tree", "forest", "boosting", "network")),
         *(pytest.param(family, 0.15, "l1", marks=pytest.mark.slow) for family in ("logistic", "network")),
         pytest.param("forest", 0.1, "l2", marks=pytest.mark.slow),
         pytest.param("forest", 0.08, "linf", marks=pytest.mark.slow),
@@ -120,7 +122,15 @@ def test_optimum_is_that_of_enumeration(family: str, epsilon: float, norm: Any) 
         assert found[0].measures["hull_distance"] == pytest.approx(far, abs=1e-6)
 
 
-@pytest.mark.parametrize(("epsilon", "norm"), [(0.0, "l1"), (0.15, "l1"), (0.08, "linf"), (0.1, "l2")])
+@pytest.mark.parametrize(
+    ("epsilon", "norm"),
+    [
+        (0.0, "l1"),
+        pytest.param(0.15, "l1", marks=pytest.mark.slow),
+        (0.08, "linf"),
+        pytest.param(0.1, "l2", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("family", ["forest", "network"])
 def test_branch_and_price_finds_the_same(family: str, epsilon: float, norm: Any) -> None:
     w = world(2, family)
@@ -133,7 +143,7 @@ def test_branch_and_price_finds_the_same(family: str, epsilon: float, norm: Any)
         assert found[0].certificate.objective == pytest.approx(best, abs=1e-6)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 2.2])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, pytest.param(2.2, marks=pytest.mark.slow)])
 def test_union_of_clusters_is_the_best_of_single_clusters(epsilon: float) -> None:
     w = world(3, "forest")
     rows = w.X[w.y == "yes"].iloc[:15].reset_index(drop=True)
@@ -152,7 +162,7 @@ def test_union_of_clusters_is_the_best_of_single_clusters(epsilon: float) -> Non
         assert union == pytest.approx(cheapest(w, row, hulls, epsilon, "l1"), abs=1e-6)
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", one_in(2, NORMS))
 def test_a_larger_epsilon_is_never_worse(norm: Any) -> None:
     w = world(4, "boosting")
     for row in w.factuals(1):
@@ -266,7 +276,15 @@ def continuous(seed: int, n: int = 60, tuning: Tuning | None = None) -> tuple[Co
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("epsilon", "norm"), [(0.0, "l1"), (0.3, "l1"), (0.1, "linf"), (0.6, "linf"), (2.5, "l1")])
+@pytest.mark.parametrize(
+    ("epsilon", "norm"),
+    [
+        (0.0, "l1"),
+        (0.3, "l1"),
+        (0.1, "linf"),
+        *(pytest.param(*e, marks=pytest.mark.slow) for e in ((0.6, "linf"), (2.5, "l1"))),
+    ],
+)
 @pytest.mark.parametrize("n_hulls", [1, 3])
 def test_optimum_is_that_of_one_program_with_all_rows(seed: int, epsilon: float, norm: Any, n_hulls: int) -> None:
     c, explainer = continuous(seed)
@@ -390,7 +408,7 @@ def test_clusters_by_number_and_by_silhouette() -> None:
 
 
 # -- isolation ---------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("share", [0.1, 0.6])
+@pytest.mark.parametrize("share", one_in(2, [0.1, 0.6]))
 def test_isolation_quantile_holds_by_the_forest_itself(share: float) -> None:
     w = world(7, "forest")
     for row in w.factuals(1):
@@ -415,7 +433,7 @@ def test_isolation_needs_values() -> None:
 
 
 # -- impossible --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("norm", ["l1", "l2", pytest.param("linf", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("norm", one_in(3, ["l1", "l2", "linf"]))
 def test_the_smallest_epsilon_is_named(norm: Any) -> None:
     w = world(8, "forest")
     row = w.factuals(1)[0]
@@ -467,7 +485,11 @@ def accepted_and_inside(seed: int, family: str) -> np.ndarray:
     return np.array([bool(s) and outside(x, P) <= INSIDE for s, x in zip(w.said, grid, strict=True)])
 
 
-@pytest.mark.parametrize("proximity", [Proximity("l2"), Proximity("linf"), Proximity("mahalanobis")], ids=repr)
+@pytest.mark.parametrize(
+    "proximity",
+    [pytest.param(Proximity("l2"), marks=pytest.mark.slow), Proximity("linf"), Proximity("mahalanobis")],
+    ids=repr,
+)
 def test_with_any_distance(proximity: Proximity) -> None:
     w = world(9, "forest")
     inside = accepted_and_inside(9, "forest")

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ifonly import Explainer, Proximity, Schema, Sparsity
 from ifonly.program.box import Box
+from portions import diagonals
 
 FAMILIES = {
     "linear": LogisticRegression(),
@@ -26,8 +27,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "norm"), diagonals(3, FAMILIES, ["l1", "l2", "linf"]))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_proof_in_small_units_is_a_proof(family: str, norm: str) -> None:
     rng = np.random.default_rng(0)
@@ -47,8 +47,7 @@ def test_a_proof_in_small_units_is_a_proof(family: str, norm: str) -> None:
     assert costs[1:] == pytest.approx([costs[0]] * 3, rel=2e-6)
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-@pytest.mark.parametrize("unit", [1e-6, 1e-3, 0.1])
+@pytest.mark.parametrize(("unit", "norm"), diagonals(3, [1e-6, 1e-3, 0.1], ["l1", "l2", "linf"]))
 def test_the_end_of_a_range_lies_on_the_grid_that_it_was_meant_for(unit: float, norm: str) -> None:
     """5 * 1e-6 is a float below 5e-6: the factual at the end of its column had no value left, so everything was too dear."""
     rng = np.random.default_rng(7)

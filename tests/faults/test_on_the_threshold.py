@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 
 from ifonly import Actionability, Explainer, Infeasible, Proximity, Target
+from portions import one_in
 
 X = pd.DataFrame({"x": np.linspace(0.0, 1.0, 65), "y": np.linspace(1.0, 0.0, 65)})
 
@@ -32,7 +33,7 @@ def rectified() -> MLPRegressor:
     return model
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("norm", one_in(2, ["l1", "l2", "linf"]))
 @pytest.mark.parametrize("solver", ["auto", "highs only"])
 @pytest.mark.parametrize("make", [total, rectified])
 def test_the_end_of_every_range_is_an_answer(make: Any, solver: str, norm: Any) -> None:

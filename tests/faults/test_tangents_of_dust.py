@@ -8,9 +8,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from ifonly import Actionability, CriterionError, Explainer, Infeasible, Proximity, Schema, Sparsity
+from portions import one_in
 
 
-@pytest.mark.parametrize("first", range(4))
+@pytest.mark.parametrize("first", one_in(2, range(4)))
 def test_decimals_that_may_only_rise(first: int) -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": np.round(rng.uniform(0, 3, 60), 1), "b": np.round(rng.uniform(0, 3, 60), 1)})

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ifonly import Actionability, Diversity, Explainer, LinearRow, Manifold, Proximity, Robustness, Sparsity
+from portions import diagonals
 
 UNITS = [1e-9, 7e8, 1e12]
 MORE_UNITS = [1e-6, 1e3, 1e10]
@@ -55,8 +56,7 @@ def question(unit: float, kind: str) -> tuple[Any, Explainer, pd.DataFrame]:
 @pytest.mark.parametrize(
     "units", [UNITS, pytest.param(MORE_UNITS, marks=pytest.mark.slow)], ids=["the farthest", "between them"]
 )
-@pytest.mark.parametrize("name", ASKED)
-@pytest.mark.parametrize("kind", ["linear", "tree", "network"])
+@pytest.mark.parametrize(("kind", "name"), diagonals(4, ["linear", "network", "tree"], ASKED))
 def test_costs_and_numbers_of_answers_are_the_same_in_every_unit(kind: str, name: str, units: list[float]) -> None:
     criteria, n = ASKED[name]
     seen = []

@@ -23,6 +23,7 @@ from ifonly.program.mip import MipArrays
 from ifonly.solvers.backend import Limits, Status
 from ifonly.solvers.registry import available_solvers, find_solver
 from ifonly.solvers.tangents import solve
+from portions import one_in
 
 
 def four_columns() -> MipArrays:
@@ -61,7 +62,7 @@ GRID = pd.DataFrame(list(itertools.product(range(LOW, HIGH + 1), repeat=3)), col
 SHAPE = (8, 8, 8)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", one_in(3, range(5)))
 def test_networks_and_balls_are_those_of_enumeration(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.integers(LOW, HIGH + 1, (60, 3)), columns=list("abc"))

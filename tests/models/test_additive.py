@@ -15,6 +15,7 @@ from ifonly.data.schema import Schema
 from ifonly.models.forms.additive import Axis, Table, additive
 from ifonly.models.forms.steps import Stepped
 from ifonly.models.forms.trees import Trees
+from portions import diagonals
 from reading import mixed_frame, outcome
 
 FRAME = mixed_frame(200).assign(income=lambda f: f["income"] / 1000.0)
@@ -61,8 +62,7 @@ def test_only_tables_become_trees_a_number_beside_them_does_not():
     assert isinstance(Explainer(mixed.fit(two, YES), two).model.read.form, Stepped)
 
 
-@pytest.mark.parametrize("price", [0.0, 0.2])
-@pytest.mark.parametrize("row", range(0, 40, 8))
+@pytest.mark.parametrize(("row", "price"), diagonals(3, range(0, 40, 8), [0.0, 0.2]))
 def test_the_answer_is_the_cheapest_of_all_combinations_of_cells(row, price):
     """Every cell has one cheapest value, the one nearest to what it is; every level has its own price."""
     frame = FRAME[[*NUMBERS, "job"]].assign(age=FRAME["age"].astype(float))

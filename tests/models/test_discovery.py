@@ -155,8 +155,14 @@ def check_pickle(estimator: Any) -> None:
 def sklearn_examples() -> list[Any]:
     names = sorted(name for framework, name in known_readers() if framework == "sklearn")
     return [
-        pytest.param(name, parameters, f"{name}-{k}" in BINARY, id=f"{name}-{k}")
-        for name in names
+        pytest.param(
+            name,
+            parameters,
+            f"{name}-{k}" in BINARY,
+            id=f"{name}-{k}",
+            marks=[pytest.mark.slow] * (k > 0 or i % 2 == 0),
+        )
+        for i, name in enumerate(names)
         if ("sklearn", name) not in REFUSED
         for k, parameters in enumerate(SKLEARN.get(name, [{}]))
     ]

@@ -78,7 +78,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if "bins" in n else n for n in MODELS])
 def test_the_form_takes_what_the_pipeline_takes(name):
     make, simple = MODELS[name]
     estimator = make().fit(HOLES, CLASS if name == "one against the rest" else YES)
@@ -89,7 +89,9 @@ def test_the_form_takes_what_the_pipeline_takes(name):
     assert isinstance(explainer.problem(complete, want=explainer.model.read.classes[0]).statement.form, simple)
 
 
-@pytest.mark.parametrize("name", ["indicator", "a level of its own", "network", "bins and network"])
+@pytest.mark.parametrize(
+    "name", ["indicator", "a level of its own", "network", pytest.param("bins and network", marks=pytest.mark.slow)]
+)
 def test_what_is_missing_stays_missing(name):
     estimator = MODELS[name][0]().fit(HOLES, YES)
     explainer = Explainer(estimator, HOLES)

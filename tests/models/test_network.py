@@ -180,7 +180,14 @@ def cost(U: np.ndarray, budget: Budget) -> np.ndarray:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("total", "fixed"), [(0.3, 0.0), (1.2, 0.0), (1.2, 0.2), (0.0, 0.0), (50.0, 0.1)])
+@pytest.mark.parametrize(
+    ("total", "fixed"),
+    [
+        (0.3, 0.0),
+        (1.2, 0.2),
+        *(pytest.param(*b, marks=pytest.mark.slow) for b in ((1.2, 0.0), (0.0, 0.0), (50.0, 0.1))),
+    ],
+)
 def test_bounds_are_sound_within_a_budget(shape, total, fixed):
     network, u = random_network(**shape), ROWS[7]
     box, budget = Box.of(SCHEMA, u), prices(u, total, fixed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,3 +103,24 @@ def test_many_steps_from_zero_the_last_value_of_a_grid_is_kept() -> None:
     assert (box.lower[0], box.upper[0]) == (0.3, 8192.9062)
     box.narrow(0, 0.30001, 8192.90619)
     assert (box.lower[0], box.upper[0]) == (0.3001, 8192.9061)
+
+
+def test_all_features_together_are_each_alone() -> None:
+    table = pd.DataFrame(
+        {"a": [0.5, 2.5, np.nan], "b": [1, 4, 2], "c": ["x", "y", "z"], "d": [0.0, 9.0, 3.0], "e": ["u", "v", "u"]}
+    )
+    schema = Schema.infer(table)
+    rng = np.random.default_rng(0)
+    rows = schema.encode(table, missing=True)
+    U = np.vstack([rows] + [rows[rng.integers(0, 3, 3)] + rng.normal(size=rows.shape) for _ in range(30)])
+    for factual in rows:
+        box = Box.of(schema, factual)
+        assert box.empty() is None
+        box.narrow(1, 2, 3)
+        box.keep_levels(2, np.array([True, False, True]))
+        for tolerance in (0.0, 0.1):
+            each = np.all([box.contains_at(j, U, tolerance) for j in range(len(schema))], axis=0)
+            np.testing.assert_array_equal(box.contains(U, tolerance), each)
+        for j, narrow in ((4, lambda b: b.keep_levels(4, np.array([False, False]))), (1, lambda b: b.narrow(1, 9, 5))):
+            narrow(box)
+            assert box.empty() == j  # the first of them

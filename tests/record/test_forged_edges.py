@@ -24,6 +24,7 @@ from ifonly import Actionability, Explainer, Proximity, Schema
 from ifonly.question.trail import Split, events
 from ifonly.record.checker import Refused
 from ifonly.record.fingerprints import of_json, of_schema
+from portions import one_in
 from proof_cases import Case, cases, optimum, table
 
 
@@ -39,7 +40,7 @@ def beside(value: float) -> tuple[float, ...]:
     )
 
 
-@pytest.mark.parametrize("kind", ["tree", "forest", "boosting"])
+@pytest.mark.parametrize("kind", one_in(2, ["tree", "forest", "boosting"]))
 def test_splits_moved_by_the_least_prove_no_more_than_is_true(kind: str) -> None:
     """Whatever a split is moved to, by an ulp of either precision, to a zero or a denormal: no dearer answer is proven."""
     tried = 0
@@ -69,7 +70,7 @@ def zeros() -> tuple[pd.DataFrame, Any]:
     return X, np.where((X.sign > 0) & (X.single > 1.0) | (X.far > 2), "yes", "no")
 
 
-@pytest.mark.parametrize("trees", [1, 5])
+@pytest.mark.parametrize("trees", one_in(2, [1, 5]))
 def test_zeros_denormals_and_single_precision_in_the_data(trees: int) -> None:
     X, y = zeros()
     last = DecisionTreeClassifier(random_state=0) if trees == 1 else RandomForestClassifier(trees, random_state=0)

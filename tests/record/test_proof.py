@@ -27,11 +27,12 @@ from ifonly.datasets import german_credit
 from ifonly.question.trail import Duals, Leaf, events
 from ifonly.record.checker import replay
 from ifonly.record.proof import pack, unpack
+from portions import one_in
 from proof_cases import MODELS, NEVER, Case, cases, question, table
 
 
 # -- what is proven is accepted --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k == "boosting" else k for k in MODELS])
+@pytest.mark.parametrize("kind", one_in(5, MODELS))
 def test_proofs_of_searches_are_accepted(kind: str) -> None:
     asked = [question(kind, seed) for seed in range(50)]
     found = [case for case in asked if case is not None]
@@ -81,6 +82,7 @@ def test_what_a_solver_closed_cannot_be_replayed() -> None:
         assert "cannot be replayed" in check.sentence
 
 
+@pytest.mark.slow
 def test_german_credit() -> None:
     credit = german_credit()
     X = credit.frame
@@ -103,7 +105,8 @@ def test_pack_and_unpack() -> None:
 
 # -- what a replay rests on ------------------------------------------------------------------------------------------
 REPLAY = (
-    *("cell_costs", "checker", "checks", "duals", "linear_parts", "parts", "proof", "replaying", "tree_parts"),
+    *("cell_costs", "checker", "checks", "duals", "linear_parts", "network_bounds", "network_parts", "parts", "proof"),
+    *("replaying", "tree_parts"),
 )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.proof import unpack
 from ifonly.runtime.deadline import Deadline
 from ifonly.search import cells, grids, knapsack
+from portions import one_in
 from proof_cases import MODELS, NEVER, Case, cases, optimum, table
 
 
@@ -52,7 +53,7 @@ def subtrees(trail: bytes) -> list[tuple[int, int]]:
     return spans
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k == "boosting" else k for k in MODELS])
 def test_missing_parts_are_refused(kind: str) -> None:
     tried = 0
     for case in cases(kind, range(30)):
@@ -70,7 +71,7 @@ def test_missing_parts_are_refused(kind: str) -> None:
     assert tried > 10
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k == "network" else k for k in MODELS])
 def test_a_dearer_answer_is_refused(kind: str) -> None:
     for case in cases(kind, range(12)):
         cost = case.answer[0].certificate.objective
@@ -80,7 +81,7 @@ def test_a_dearer_answer_is_refused(kind: str) -> None:
             case.replayed(case.trail, np.inf)
 
 
-@pytest.mark.parametrize("kind", ["forest", "boosting"])
+@pytest.mark.parametrize("kind", [pytest.param("forest", marks=pytest.mark.slow), "boosting"])
 def test_moved_splits_prove_nothing_false(kind: str) -> None:
     """Whatever the splits are, a replay that accepts has proven the bound; most moved ones leave a part open."""
     refused, rng = 0, np.random.default_rng(0)
@@ -141,7 +142,7 @@ def test_truncated_files_and_flipped_bits_are_refused() -> None:
         assert [c.ok for c in verdict.checks if c.name == "proof"] == [False]
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", one_in(4, MODELS))
 def test_flipped_bits_under_a_new_checksum_prove_nothing_false(kind: str) -> None:
     """Whoever writes a new checksum still has to close every part: no flip proves a dearer answer."""
     rng = np.random.default_rng(2)
@@ -167,7 +168,7 @@ def test_a_proof_belongs_to_its_record() -> None:
 
 
 # -- searches that are wrong on purpose --------------------------------------------------------------------------------
-@pytest.mark.parametrize("rule", ["goal", "cost"])
+@pytest.mark.parametrize("rule", one_in(2, ["goal", "cost"]))
 def test_a_search_that_prunes_too_much_is_refused(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IFONLY_KERNEL", "numpy")  # only the twin can be made wrong from here
     best, least = cells.Splitting._best, grids.Grid.least

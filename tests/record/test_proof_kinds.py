@@ -30,6 +30,7 @@ from ifonly.question.trail import Alternative, Duals, Leaf, Ledger, events
 from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.proof import pack, unpack
 from ifonly.search import kernel
+from portions import diagonals, one_in
 from proof_cases import NEVER, Case, optimum, table
 
 NUMBERS = ["whole", "decimal", "real"]
@@ -63,8 +64,7 @@ def held(case: Case) -> None:
         case.replayed(case.trail, best * (1.0 + 1e-6) + 1e-12)
 
 
-@pytest.mark.parametrize("kind", TREES)
-@pytest.mark.parametrize("by", ["compiled", "numpy"])
+@pytest.mark.parametrize(("by", "kind"), diagonals(2, ["compiled", "numpy"], TREES))
 def test_the_largest_change(kind: str, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if by == "numpy":
         monkeypatch.setenv("IFONLY_KERNEL", "numpy")
@@ -82,15 +82,18 @@ def test_the_largest_change(kind: str, by: str, monkeypatch: pytest.MonkeyPatch)
     assert seen >= 3
 
 
-@pytest.mark.parametrize("kind", TREES)
+@pytest.mark.parametrize("kind", one_in(2, TREES))
 @pytest.mark.parametrize(
     "distance",
-    [
-        Proximity("l1", scale="percentile"),
-        Proximity("linf", scale="percentile"),
-        Proximity("l1", tables={"whole": {-2: 1.0, -1: 0.9, 1: 0.1, 3: 2.0}, "real": {0.5: 0.0, 1.0: 3.0}}),
-        Proximity("linf", tables={"whole": {1: 0.5, 2: 0.6}}, weights={"real": 1e-9}),
-    ],
+    one_in(
+        2,
+        [
+            Proximity("l1", scale="percentile"),
+            Proximity("linf", scale="percentile"),
+            Proximity("l1", tables={"whole": {-2: 1.0, -1: 0.9, 1: 0.1, 3: 2.0}, "real": {0.5: 0.0, 1.0: 3.0}}),
+            Proximity("linf", tables={"whole": {1: 0.5, 2: 0.6}}, weights={"real": 1e-9}),
+        ],
+    ),
 )
 def test_tables_and_percentiles(kind: str, distance: Proximity) -> None:
     seen = 0
@@ -104,8 +107,7 @@ def test_tables_and_percentiles(kind: str, distance: Proximity) -> None:
     assert seen >= 2
 
 
-@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1e6, 1e12])
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize(("norm", "unit"), diagonals(4, ["l1", "l2", "linf"], [1e-9, 1e-4, 1e6, 1e12]))
 def test_units(unit: float, norm: Any) -> None:
     seen = 0
     for seed in range(4):
@@ -135,7 +137,7 @@ def three(seed: int) -> tuple[pd.DataFrame, Any]:
     return X, np.array(["low", "middle", "high"])[np.digitize(score, score.quantile([0.4, 0.7]))]
 
 
-@pytest.mark.parametrize("kind", ["tree", "forest", "boosting"])
+@pytest.mark.parametrize("kind", one_in(3, ["tree", "forest", "boosting"]))
 def test_any_of_several_classes(kind: str) -> None:
     seen = 0
     for seed in range(6):
@@ -185,7 +187,7 @@ def impossible(model: Any, X: pd.DataFrame, criteria: list[Any], want: Any = Non
 
 
 @pytest.mark.parametrize(
-    "kind", [*(pytest.param(k, marks=pytest.mark.slow) for k in TREES if k != "tree"), "tree", "linear"]
+    "kind", [*(pytest.param(k, marks=pytest.mark.slow) for k in (*TREES, "linear") if k != "tree"), "tree"]
 )
 def test_impossible_questions(kind: str, tmp_path: Path) -> None:
     seen = 0
@@ -216,6 +218,7 @@ def test_impossible_questions(kind: str, tmp_path: Path) -> None:
     assert seen >= (1 if kind == "tree" else 2)
 
 
+@pytest.mark.slow
 def test_an_empty_box_is_its_own_proof() -> None:
     X, y = table(3)
     X = X[NUMBERS]
@@ -259,7 +262,7 @@ def reals(seed: int) -> tuple[pd.DataFrame, Any]:
     [
         [Proximity("linf")],
         [Proximity("l1"), Manifold(epsilon=0.05)],
-        [Proximity("l1"), Manifold(epsilon=0.01, norm="linf", of="all")],
+        pytest.param([Proximity("l1"), Manifold(epsilon=0.01, norm="linf", of="all")], marks=pytest.mark.slow),
         [Proximity("l1"), Actionability(rows=[LinearRow({"a": 1.0, "b": 1.0}, at_most=1.0)])],
     ],
 )

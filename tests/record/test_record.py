@@ -35,6 +35,7 @@ from ifonly import (
 )
 from ifonly.record.criteria import criteria_from_data, criteria_to_data
 from ifonly.record.reading import read_record, record_schema
+from portions import one_in
 
 
 def data(n: int = 80) -> pd.DataFrame:
@@ -309,12 +310,12 @@ def test_an_older_file_stays_readable() -> None:
     assert ifonly.Explanation.from_dict(old).want == answer.want
 
 
-def test_answers_of_a_batch_carry_their_origin() -> None:
+@pytest.mark.parametrize("n_jobs", one_in(2, [1, 2]))
+def test_answers_of_a_batch_carry_their_origin(n_jobs: int) -> None:
     rows = X[LINEAR.predict(X) == "no"].iloc[:3]
-    for n_jobs in (1, 2):
-        for outcome in Explainer(LINEAR, X).explain_all(rows, want="yes", n_jobs=n_jobs):
-            assert outcome.explanation is not None
-            assert ifonly.verify(outcome.explanation.record(), LINEAR, X).ok
+    for outcome in Explainer(LINEAR, X).explain_all(rows, want="yes", n_jobs=n_jobs):
+        assert outcome.explanation is not None
+        assert ifonly.verify(outcome.explanation.record(), LINEAR, X).ok
     answer = pickle.loads(pickle.dumps(Explainer(LINEAR, X).explain(REFUSED, want="yes")))
     assert ifonly.verify(answer.record(), LINEAR, X).ok
 

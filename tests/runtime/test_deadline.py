@@ -62,6 +62,8 @@ from ifonly.criteria.manifold.hull import Ball, Costing, Hull, Slice
 from ifonly.criteria.robustness.adversary import attack
 from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.criteria.robustness.ranges import safe_ranges
+from ifonly.models.forms.bends import SIGMOID
+from ifonly.models.forms.curves import Curve
 from ifonly.models.read import Model
 from ifonly.question.problem import build
 from ifonly.runtime.deadline import Deadline
@@ -73,10 +75,11 @@ from ifonly.search.blame import explain_infeasibility
 from ifonly.search.several import answers
 from ifonly.solvers.backend import Capability, Limits, Solution, Status
 from ifonly.solvers.highs import BACKEND as HIGHS
+from portions import one_in
 
 pytestmark = pytest.mark.no_cover  # what is promised is promised without somebody who notes every line
 LIMITS = (0.05, 0.5, 2.0)
-TRIES = 3  # a search that does not look at the clock is late every time, a crowded processor is not
+TRIES = 5  # a search that does not look at the clock is late every time, a crowded processor is not
 NUMBERS = [f"x{i}" for i in range(8)]
 
 
@@ -362,7 +365,7 @@ def kept(name: str, limit: float, monkeypatch: pytest.MonkeyPatch) -> bool:
     return watch.took >= 0.5 * limit
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", one_in(2, KINDS))
 def test_the_limit_is_for_the_whole_call(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in LIMITS if name in LONG else LIMITS[:1]:
         if not kept(name, limit, monkeypatch):
@@ -581,7 +584,9 @@ def test_memory_of_one_question_stays_within_its_share() -> None:
 
 
 # -- the size of a program -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("model", ["forest", "big forest", "boosting", "bins", "values", "calibrated", "votes"])
+@pytest.mark.parametrize(
+    "model", one_in(2, ["forest", "big forest", "boosting", "bins", "values", "calibrated", "votes"])
+)
 def test_the_size_of_a_program_is_told_before_it_is_built(model: str) -> None:
     want = Target(at_least=1.2) if model == "values" else "yes"
     statement = question(Kind(model, want=want), []).statement
@@ -619,6 +624,21 @@ def test_the_units_of_a_network_must_be_bounded_in_time() -> None:
     solving = min(size.per_entry_of_few * entries, size.start + size.per_entry * entries)
     assert not affordable(statement, box, Deadline.after(solving + 0.5 * size.per_layer))
     assert affordable(statement, box, Deadline.after(solving + 1.0))
+
+
+def test_curves_around_a_network_bound_it_again() -> None:
+    statement = question(Kind("network"), []).statement
+    box, size, form = statement.box(), statement.query.tuning.size, statement.form
+    entries = expected_entries(statement, box)
+    solving = min(size.per_entry_of_few * entries, size.start + size.per_entry * entries)
+    once = 1.05 * (
+        solving + size.per_layer * len(form.blocks) + size.per_weight * sum(b.weights.size for b in form.blocks)
+    )  # type: ignore[attr-defined]
+    assert affordable(statement, box, Deadline.after(once))
+    curved = replace(statement, form=Curve(Curve(form, (SIGMOID,) * form.n_outputs), (SIGMOID,) * form.n_outputs))
+    assert expected_entries(curved, box) == entries
+    assert not affordable(curved, box, Deadline.after(1.5 * once))
+    assert affordable(curved, box, Deadline.after(3.0 * once))
 
 
 def test_copies_of_a_model_count() -> None:

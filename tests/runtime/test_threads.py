@@ -104,8 +104,9 @@ def at_once(work: Callable[[Any], Any], tasks: list[Any]) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore::ifonly.IfOnlyWarning")
-def test_eight_threads_get_the_answers_of_one_after_the_other() -> None:
-    questions, alone, shared = asked(), made(), made()
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 3])
+def test_eight_threads_get_the_answers_of_one_after_the_other(every: int) -> None:
+    questions, alone, shared = asked()[::every], made(), made()
     expected = [answer(alone, q) for q in questions]
     order = np.random.default_rng(0).permutation(len(questions)).tolist()
     before = list(warnings.filters)
@@ -119,6 +120,7 @@ def test_eight_threads_get_the_answers_of_one_after_the_other() -> None:
     assert {"optimal", "Infeasible"} <= kinds, kinds
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ifonly.IfOnlyWarning")
 def test_a_thread_that_runs_out_of_time_leaves_the_others_alone() -> None:
     X = people(200)

@@ -33,7 +33,8 @@ LINEAR = pipeline(X, Y, LogisticRegression(C=0.3))
 # -- the numbers, and their reasons ----------------------------------------------------------------------------------
 def reasons() -> dict[str, str]:
     """Comment of each number: behind it, or on the lines above that hold nothing else."""
-    text = Path(module.__file__).read_text(encoding="utf-8")
+    modules = sorted(Path(module.__file__).parent.glob("tuning*.py"))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in modules)
     lines, out = text.splitlines(), {}
     for group in (n for n in ast.parse(text).body if isinstance(n, ast.ClassDef) and n.name != "Tuning"):
         for node in (n for n in group.body if isinstance(n, ast.AnnAssign)):
@@ -58,7 +59,7 @@ def test_a_measurement_names_a_section_that_is_there() -> None:
 
 def test_every_number_is_used() -> None:
     """By its own name, behind a dot, somewhere outside of the module; a twin of the name elsewhere is not noticed."""
-    trees = [ast.parse(p.read_text(encoding="utf-8")) for p in SOURCE.rglob("*.py") if p.name != "tuning.py"]
+    trees = [ast.parse(p.read_text(encoding="utf-8")) for p in SOURCE.rglob("*.py") if not p.name.startswith("tuning")]
     used = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     groups = [(one.name, getattr(DEFAULT, one.name)) for one in fields(Tuning)]
     assert not [f"{name}.{one.name}" for name, group in groups for one in fields(group) if one.name not in used]
@@ -93,7 +94,7 @@ IMPATIENT = Tuning(
 )
 
 
-@pytest.mark.parametrize("model", [FOREST, LINEAR], ids=["forest", "linear"])
+@pytest.mark.parametrize("model", [pytest.param(FOREST, marks=pytest.mark.slow), LINEAR], ids=["forest", "linear"])
 def test_an_engine_that_gives_up_at_once_leaves_the_same_optimum_to_the_next(model: object) -> None:
     refused = X[np.asarray(model.predict(X)) == "bad"].iloc[:4]  # type: ignore[attr-defined]
     patient, impatient = Explainer(model, X), Explainer(model, X, tuning=IMPATIENT)

@@ -93,6 +93,7 @@ def test_a_batch_keeps_the_warnings_of_a_row_beside_it(explainer: Explainer) -> 
     assert [outcome.status for outcome in batch] == ["no_bound", "no_bound"]
 
 
+@pytest.mark.slow
 def test_workers_send_the_warnings_back(explainer: Explainer) -> None:
     rows = pd.DataFrame([NOW, OUTSIDE])
     batch = explainer.explain_all(rows, want="good", criteria=BROKEN, n_jobs=2)

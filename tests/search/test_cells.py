@@ -25,6 +25,7 @@ from ifonly import Actionability, Explainer, Infeasible, Proximity, Sparsity, Ta
 from ifonly.errors import FactualViolatesDemand
 from ifonly.question.criterion import Criterion
 from ifonly.question.found import Ended
+from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
 from ifonly.search.cells import Splitting
 from ifonly.search.engines import find
@@ -33,6 +34,7 @@ from ifonly.search.incumbents import Incumbents
 from ifonly.search.kernel import compiled
 from ifonly.search.reduce import Reducer
 from ifonly.solvers.backend import Limits
+from portions import diagonals
 from questions import labels, people, pipeline
 
 X = people(400)
@@ -50,6 +52,7 @@ def encoded(estimator):
 
 
 # -- enumeration ----------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10_000), classes=st.integers(2, 3), at_most=st.integers(1, 4), price=st.sampled_from([0, 0.3])
 )
@@ -121,14 +124,7 @@ def explainers(name: str) -> tuple[Explainer, Explainer]:
     return Explainer(model, X), Explainer(model, X, solver="highs only")
 
 
-@pytest.mark.parametrize(
-    ("name", "criteria"),
-    [
-        pytest.param(name, criteria, marks=pytest.mark.slow) if (i + k) % 3 else (name, criteria)
-        for i, name in enumerate(MODELS)
-        for k, criteria in enumerate(CRITERIA)
-    ],
-)
+@pytest.mark.parametrize(("name", "criteria"), diagonals(6, MODELS, CRITERIA))
 def test_the_solver_finds_nothing_cheaper(name: str, criteria: str) -> None:
     (_, want), (mine, solved) = MODELS[name], explainers(name)
     asked = 0
@@ -197,17 +193,18 @@ def confident() -> tuple[Explainer, pd.DataFrame]:
     return Explainer(model, data, criteria=[Proximity("l1")]), data.iloc[[6]]
 
 
-def splitting(explainer: Explainer, row: pd.DataFrame) -> tuple[Splitting, Incumbents]:
+def splitting(explainer: Explainer, row: pd.DataFrame, ledger: Ledger | None = None) -> tuple[Splitting, Incumbents]:
     statement = explainer._ask(row, None, ()).statement
     incumbents = Incumbents(Reducer(statement), statement.box())
     incumbents.quick()
     incumbents.rows()
-    return Splitting(incumbents, 30), incumbents
+    return Splitting(incumbents, 30, ledger=ledger), incumbents
 
 
-def test_a_search_that_gets_nowhere_is_given_up_early():
+def test_a_search_that_gets_nowhere_without_prices_is_given_up_early():
     explainer, row = confident()
-    search, incumbents = splitting(explainer, row)
+    search, incumbents = splitting(explainer, row, Ledger())
+    search._can_price = lambda: False
     assert search.run(incumbents.box, Deadline.never()) is Ended.GAVE_UP
     assert search.parts <= (100_000 if compiled() else 1000)
 

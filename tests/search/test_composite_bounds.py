@@ -35,7 +35,7 @@ MODELS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "calibrated" else n for n in MODELS])
 def test_a_budget_decides_units_and_keeps_the_optimum(name: str) -> None:
     model = pipeline(X, Y, MODELS[name])
     explainer = Explainer(model, X, criteria=[Proximity("l1", scale="range")])

@@ -147,6 +147,38 @@ def test_ctrl_c_in_an_engine_keeps_the_incumbent_and_no_bound() -> None:
     assert found.bound == -np.inf
 
 
+@pytest.mark.parametrize("shares", [(0.5, 0.99), (0.99, 0.5), (0.7, 0.7)])
+def test_the_bound_of_alternatives_is_the_least_of_all_that_were_searched(shares: tuple[float, float]) -> None:
+    wanted = np.where(Y == "yes", np.where(X["i"] > 1, "high", "low"), "no")
+    model = DecisionTreeClassifier(random_state=0).fit(X[["i", "j"]], wanted)
+    explainer = Explainer(model, X[["i", "j"]], criteria=[Proximity("l1")])
+    asked = replace(explainer._ask({"i": 0, "j": 1}, ["high", "low"], ()).statement, margin=1e-9)
+
+    class Lax(Enumeration):
+        def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
+            found = super().search(statement, box, replaced(progress))
+            bounds.append(found.bound * shares[len(bounds)])
+            return replace(found, bound=bounds[-1])
+
+    bounds: list[float] = []
+    found = find(asked, explainer.backend, Limits(gap=0.6), engines=(Lax(),))
+    assert len(bounds) == 2
+    assert found.bound == min(bounds)
+
+
+def replaced(progress: Progress) -> Progress:
+    """Progress without its cut-off, so that every alternative shows its best point."""
+    return Progress(progress.backend, replace(progress.limits, cutoff=np.inf))
+
+
+def test_nothing_below_a_cutoff_is_shown_up_to_the_budget_only() -> None:
+    progress = Progress(limits=Limits(gap=0.2, cutoff=2.0))
+    found = progress.found()
+    assert found.infeasible
+    assert found.bound == progress.budget == pytest.approx(1.8)
+    assert Progress().found().bound == np.inf
+
+
 def test_a_solver_by_name_gets_what_no_search_of_our_own_closes() -> None:
     assert engines_for(find_solver("auto")) == engines_for(find_solver("highs")) == ENGINES
 

@@ -30,12 +30,14 @@ from ifonly.question.criterion import Criterion
 from ifonly.question.found import Ended
 from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning import PriceSearch
 from ifonly.search import kernel
 from ifonly.search.cells import Cells, Splitting
 from ifonly.search.engine import largest_only, separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
 from ifonly.search.reduce import Reducer
+from portions import one_in
 
 needs_kernel = pytest.mark.skipif(kernel._built is None, reason="the package was installed without a compiler")
 
@@ -47,16 +49,17 @@ class Outcome:
     trail: bytes
     cost: float | None
     u: bytes
+    bound: float | None  # with prices only
 
 
-def searched(statement: Any, patient: bool, any_point: bool = False) -> Outcome:
+def searched(statement: Any, patient: bool, any_point: bool = False, pricing: PriceSearch | None = None) -> Outcome:
     box = statement.box()
     progress = Progress()
     incumbents = Incumbents(Reducer(statement), box, progress)
     question = separable(statement) or largest_only(statement)
     assert question is not None
     ledger = Ledger()
-    kept = None if any_point else ledger
+    kept = None if any_point or pricing is not None else ledger
     search = Splitting(
         incumbents,
         question.most,
@@ -66,19 +69,26 @@ def searched(statement: Any, patient: bool, any_point: bool = False) -> Outcome:
         most_parts=1000 if any_point else None,
     )
     search.tuning = replace(search.tuning, first_look_compiled=search.tuning.first_look)  # give up at the same part
+    if pricing is None:
+        search._can_price = lambda: False  # type: ignore[method-assign] - the parts of the search without prices are compared
+    else:
+        search.pricing = pricing
     ended = search.run(box, Deadline.never())
     best = progress.best
     cost, u = (None, b"") if best is None else (best.cost, best.u.tobytes())
-    return Outcome(ended, search.parts, bytes(ledger.data), cost, u)
+    bound = None if search.method is None else search.bound
+    return Outcome(ended, search.parts, bytes(ledger.data), cost, u, bound)
 
 
-def both(statement: Any, monkeypatch: pytest.MonkeyPatch, any_point: bool = False) -> tuple[Outcome, Outcome]:
+def both(
+    statement: Any, monkeypatch: pytest.MonkeyPatch, any_point: bool = False, pricing: PriceSearch | None = None
+) -> tuple[Outcome, Outcome]:
     monkeypatch.delenv("IFONLY_KERNEL", raising=False)
     assert kernel.compiled()
-    mine = searched(statement, any_point, any_point)
+    mine = searched(statement, any_point, any_point, pricing)
     monkeypatch.setenv("IFONLY_KERNEL", "numpy")
     assert not kernel.compiled()
-    return mine, searched(statement, any_point, any_point)
+    return mine, searched(statement, any_point, any_point, pricing)
 
 
 # -- random worlds ---------------------------------------------------------------------------------------------------
@@ -172,7 +182,7 @@ def statement_of(kind: str, seed: int) -> Any:
 @needs_kernel
 @pytest.mark.parametrize(
     "kind",
-    ["forest", "boosted", "value", *(pytest.param(k, marks=pytest.mark.slow) for k in ("deep", "extra", "histogram"))],
+    ["value", *(pytest.param(k, marks=pytest.mark.slow) for k in ("forest", "boosted", "deep", "extra", "histogram"))],
 )
 def test_both_visit_the_same_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = long = 0
@@ -189,7 +199,27 @@ def test_both_visit_the_same_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 @needs_kernel
-@pytest.mark.parametrize("trees", [4, 10])  # even: ties, so that intersections are refused as a whole
+@pytest.mark.parametrize(
+    "kind", ["forest", *(pytest.param(k, marks=pytest.mark.slow) for k in ("boosted", "deep", "extra", "histogram"))]
+)
+@pytest.mark.parametrize("most_parts", one_in(2, [40, 100_000]))
+def test_both_visit_the_same_parts_with_prices(kind: str, most_parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pricing = PriceSearch(plain_parts=1, plain_parts_compiled=1, most_parts=most_parts)
+    priced, ends = 0, set()
+    for seed in range(14):
+        statement = statement_of(kind, seed)
+        if statement is None:
+            continue
+        mine, twin = both(statement, monkeypatch, pricing=pricing)
+        assert mine == twin, f"seed {seed}: {mine.parts} and {twin.parts} parts"
+        priced += mine.bound is not None
+        ends.add(mine.ended)
+    assert priced >= 3
+    assert Ended.CLOSED in ends
+
+
+@needs_kernel
+@pytest.mark.parametrize("trees", one_in(2, [4, 10]))  # even: ties, so that intersections are refused as a whole
 def test_both_look_for_any_point_in_the_same_parts(trees: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = set()
     for seed in range(8):
@@ -214,10 +244,10 @@ def step_of(X: pd.DataFrame) -> list[str]:
 
 # -- limits ----------------------------------------------------------------------------------------------------------
 @cache
-def endless() -> Any:
-    """A question that cells alone would take hours for."""
+def endless(trees: int = 50, depth: int | None = 5) -> Any:
+    """A question that cells without prices would take hours for."""
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    model = RandomForestClassifier(50, max_depth=5, random_state=0).fit(X, y)
+    model = RandomForestClassifier(trees, max_depth=depth, random_state=0).fit(X, y)
     return Explainer(model, X, criteria=[Proximity("l1")])._ask(X.iloc[[6]], None, ()).statement
 
 
@@ -239,7 +269,7 @@ def test_the_first_parts_of_a_long_search_are_the_same(monkeypatch: pytest.Monke
 
 @needs_kernel
 def test_the_deadline_ends_a_long_search() -> None:
-    search, box = search_of(endless())
+    search, box = search_of(endless(300, None))  # seconds with prices, too
     start = time.process_time()
     assert search.run(box, Deadline.after(0.3)) is Ended.LIMIT
     assert time.process_time() - start < 0.6
@@ -248,7 +278,7 @@ def test_the_deadline_ends_a_long_search() -> None:
 
 @needs_kernel
 def test_ctrl_c_ends_a_long_search() -> None:
-    search, box = search_of(endless())
+    search, box = search_of(endless(300, None))  # seconds with prices, too
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):

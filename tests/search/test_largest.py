@@ -23,6 +23,7 @@ from ifonly.search.engines import find
 from ifonly.search.largest import LargestChange
 from ifonly.search.progress import Progress
 from ifonly.solvers.backend import Limits
+from portions import diagonals, one_in
 from questions import labels, people, pipeline
 
 GRID = pd.DataFrame(
@@ -33,8 +34,7 @@ NONE = "no solver needed"
 KERNELS = ["", "numpy"]
 
 
-@pytest.mark.parametrize("which", KERNELS)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("seed", "which"), diagonals(5, range(12), KERNELS))
 def test_optimum_equals_enumeration(seed: int, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IFONLY_KERNEL", which)
     rng = np.random.default_rng(seed)
@@ -77,7 +77,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", one_in(2, MODELS))
 def test_the_solver_finds_nothing_cheaper(name: str) -> None:
     model = MODELS[name]
     house = [Proximity("linf", scale="std"), Actionability(frozen=["job"], max_step={"debts": 2})]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logit
 from sklearn.compose import make_column_transformer
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -25,7 +27,8 @@ from ifonly.search.engines import ENGINES, WITH_SOLVER, find
 from ifonly.search.networks import Networks
 from ifonly.search.spending import Free, Nodes
 from ifonly.solvers.backend import Limits
-from questions import labels, people, pipeline
+from portions import one_in
+from questions import HOUSES, labels, people, pipeline
 
 GRID = pd.DataFrame(
     list(itertools.product(range(7), np.round(np.arange(-2, 3) * 0.1, 1), ["red", "green", "blue", "black"], [0, 1])),
@@ -52,7 +55,7 @@ def painted(seed: int, layers: tuple[int, ...], classes: int) -> Any:
 
 # -- against enumeration -----------------------------------------------------------------------------------------------
 @pytest.mark.filterwarnings("ignore:lbfgs failed")
-@pytest.mark.parametrize("seed", range(18))
+@pytest.mark.parametrize("seed", one_in(5, range(18)))
 def test_optimum_equals_enumeration(seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = painted(100 + seed, ((8,), (6, 5), (4, 4, 3))[seed % 3], 2 + seed % 2)
@@ -86,17 +89,10 @@ def test_optimum_equals_enumeration(seed: int) -> None:
 
 # -- against the solver ------------------------------------------------------------------------------------------------
 X = people(200)
-HOUSES: dict[str, list[Any]] = {
-    "default": [],
-    "l1": [Sparsity(price=0.0)],
-    "squares": [Proximity("l2"), Sparsity(price=0.0)],
-    "two changes": [Sparsity(at_most=2, price=0.0)],
-    "rules": [Actionability(frozen=["home"], increase=["age"], ranges={"debts": (1, 8)})],
-}
 
 
 @pytest.mark.filterwarnings("ignore:lbfgs failed")
-@pytest.mark.parametrize("house", HOUSES)
+@pytest.mark.parametrize("house", one_in(2, HOUSES))
 def test_the_solver_agrees(house: str) -> None:
     network = MLPClassifier((9, 7), solver="lbfgs", alpha=0.05, max_iter=300, random_state=1)
     model = pipeline(X, labels(X), network)
@@ -141,12 +137,23 @@ def test_nothing_to_be_found_is_proven() -> None:
     assert found.infeasible
 
 
+HARD = 7  # the seed of the weights
+
+
 # -- limits ------------------------------------------------------------------------------------------------------------
 def hard_one(**tuned: int) -> tuple[Explainer, pd.DataFrame]:
-    """Return a question that takes some dozens of nodes."""
-    network = MLPClassifier((12, 10), solver="lbfgs", alpha=1e-4, max_iter=3000, random_state=2)
-    noise = np.random.default_rng(0).choice(["bad", "good"], len(X), p=[0.8, 0.2])
-    model = pipeline(X, noise, network)
+    """Return a question that takes some dozens of nodes.
+
+    The weights are drawn, not fitted: how far a fit goes depends on the processor, and with it how hard the question is.
+    """
+    rng = np.random.default_rng(HARD)
+    with warnings.catch_warnings(action="ignore"):
+        model = pipeline(X, labels(X), MLPClassifier((12, 10), max_iter=1, random_state=2))
+    network = model[-1]
+    for weights in (*network.coefs_, *network.intercepts_):
+        weights[...] = rng.normal(0.0, 1.0, weights.shape)
+    margins = network.intercepts_[-1]
+    margins -= np.quantile(logit(model.predict_proba(X)[:, 1]), 0.9)  # one row in ten is "good"
     explainer = Explainer(
         model, X, criteria=[Proximity("l1", scale="range")], tuning=Tuning(networks=NetworkSearch(**tuned))
     )
@@ -158,7 +165,6 @@ def stated(explainer: Explainer, row: pd.DataFrame) -> Any:
     return question.goal.with_first_margin(question.statement)
 
 
-@pytest.mark.filterwarnings("ignore:lbfgs failed")
 def test_it_gives_up_with_a_bound_and_its_incumbent() -> None:
     explainer, row = hard_one(most_nodes=3)
     found = find(stated(explainer, row), explainer.backend, Limits(), engines=(Networks(),))
@@ -174,7 +180,6 @@ def test_it_gives_up_with_a_bound_and_its_incumbent() -> None:
 
 
 @pytest.mark.parametrize("tuned", [{"most_work": 1}, {"most_entries": 1}])
-@pytest.mark.filterwarnings("ignore:lbfgs failed")
 def test_nodes_that_are_too_large_are_left_to_the_solver(tuned: dict[str, int]) -> None:
     explainer, row = hard_one(**tuned)
     events: list[Any] = []
@@ -184,7 +189,6 @@ def test_nodes_that_are_too_large_are_left_to_the_solver(tuned: dict[str, int]) 
     assert not any(isinstance(event, Built) for event in events)
 
 
-@pytest.mark.filterwarnings("ignore:lbfgs failed")
 def test_wide_nodes_are_looked_at_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Knapsacks of many units take longer than the products: a round of them must not outlast a short limit."""
     sizes: list[int] = []
@@ -213,7 +217,7 @@ def test_a_deadline_leaves_a_bound() -> None:
 
 def test_it_is_tried_before_the_solver() -> None:
     names = [engine.name for engine in ENGINES]
-    assert names.index("networks") == names.index("boxes") - 1
+    assert names.index("networks") < names.index("boxes")
 
 
 # -- the pieces --------------------------------------------------------------------------------------------------------
@@ -238,7 +242,7 @@ def some_nodes(rng: np.random.Generator, free: Free, budget: float, n: int = 12)
     low = np.stack([rng.integers(-3, 1, n) * 1.0, rng.uniform(-1, 0.6, n), rng.integers(-4, 2, n) * 0.5], axis=1)
     high = low + np.stack([rng.integers(0, 4, n) * 1.0, rng.uniform(0, 1, n), rng.integers(0, 5, n) * 0.5], axis=1)
     allowed = rng.random((n, 5)) < 0.7
-    return Nodes(free, low, high, allowed, budget)
+    return Nodes(free, low, high, allowed, np.arange(len(low)), budget)
 
 
 def points_of(free: Free, low: Any, high: Any, allowed: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -309,7 +313,6 @@ def test_planes_lie_above_the_network(seed: int, slope: float) -> None:
             assert np.allclose(tangents[0] @ points[0] + constant[0], true[0])
 
 
-@pytest.mark.filterwarnings("ignore:lbfgs failed")
 def test_a_bound_that_is_too_low_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests above can fail: with planes that lie a little below the network the optimum is lost."""
     explainer, row = hard_one()

@@ -69,7 +69,7 @@ def forest(trees: int = 20, depth: int = 5) -> Any:
 def confident(trees: int = 20) -> list[int]:
     """The refused rows, the most confidently refused first."""
     X, _ = table()
-    return [int(i) for i in np.argsort(-forest(trees).predict_proba(X)[:, 0])]
+    return [int(i) for i in np.argsort(-forest(trees).predict_proba(X)[:, 0], kind="stable")]
 
 
 def statement(row: int, criteria: tuple[Any, ...] = L1, trees: int = 20, tuning: Tuning | None = None) -> Statement:

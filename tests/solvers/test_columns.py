@@ -7,6 +7,7 @@ from scipy.optimize import linprog
 
 from ifonly.program.mip import Affine, Mip
 from ifonly.solvers.priced_lp import Block, PricedProgram
+from portions import one_in
 
 UNKNOWN = highspy.HighsModelStatus.kUnknown
 
@@ -129,7 +130,7 @@ class RandomProgram:
         return float(found.fun) if found.status == 0 else np.inf
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", one_in(3, range(60)))
 def test_random_programs_against_scipy(seed):
     case = RandomProgram(seed)
     rng, priced = np.random.default_rng([seed, 1]), case.priced()

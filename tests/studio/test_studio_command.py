@@ -50,6 +50,7 @@ def test_other_machines_and_taken_ports_are_refused_in_words(folder: Path) -> No
     assert run(*files, "--port", "1x").exit_code == MISUSE
 
 
+@pytest.mark.slow
 def test_the_first_line_is_the_address_and_ctrl_c_ends_it_cleanly(folder: Path) -> None:
     command = [sys.executable, "-m", "ifonly", "studio", folder / "model.skops", folder / "loans.csv", "--no-open"]
     studio = subprocess.Popen(

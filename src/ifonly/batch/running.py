@@ -226,6 +226,7 @@ class _Crew:
     @contextmanager
     def _stopping(self, under_way: dict[Any, Shard], *, own: bool) -> Iterator[None]:
         """On Ctrl-C, tell the workers to stop and wait for them; on a second one, end them at once."""
+        at_once = False
         try:
             yield
         except KeyboardInterrupt:
@@ -235,15 +236,14 @@ class _Crew:
             try:
                 self._wait(under_way)
             except KeyboardInterrupt:
-                if own:
-                    self.pool.shutdown(wait=False, kill_workers=True)
+                at_once = True
         except BaseException:  # of one shard; the others stop as for Ctrl-C
             self.stop.touch()
             self._wait(under_way)
             raise
         finally:
-            if own:
-                self.pool.shutdown(wait=False)
+            if own:  # told once: a second call without the order to kill would take the order back
+                self.pool.shutdown(wait=False, kill_workers=at_once)
 
 
 def plan_state(folder: Path, plan: Plan) -> dict[State, list[int]]:

@@ -134,19 +134,20 @@ class Proximity(Couples, Remarks, Criterion):
 
     def _levels(self, query: Query, power: float = 1.0) -> FloatArray:
         """Return the cost of each level of each categorical feature."""
-        weights = self._weights(query)
-        out = np.zeros(query.schema.width)
-        for j, feature in enumerate(query.schema.features):
-            if isinstance(feature, Numeric):
+        schema, weights = query.schema, self._weights(query)
+        out: FloatArray = np.asarray((weights[schema.owner] * (query.factual == 0)) ** power)
+        out[schema.number_starts] = 0.0
+        for j, feature in enumerate(schema.features):
+            if isinstance(feature, Numeric) or not (isinstance(feature, Ordinal) or feature.name in self.tables):
                 continue
-            part = query.factual[query.schema.slice(j)]
+            part = query.factual[schema.slice(j)]
             distance = (part == 0).astype(float)
             if isinstance(feature, Ordinal) and part.any() and feature.width > 1:
                 distance = np.abs(np.arange(feature.width) - int(part.argmax())) / (feature.width - 1)
             for level, cost in self.tables.get(feature.name, {}).items():
                 distance[feature.position(level)] = float(cost)
             distance[part > 0] = 0.0
-            out[query.schema.slice(j)] = (weights[j] * distance) ** power
+            out[schema.slice(j)] = (weights[j] * distance) ** power
         return out
 
     def ruled(self, query: Query) -> Any:
@@ -156,6 +157,8 @@ class Proximity(Couples, Remarks, Criterion):
 
     def _curves(self, query: Query) -> dict[int, CostCurve]:
         """Return the costs of the numbers that have a table, or a percentile in place of a scale."""
+        if not self.tables and self.scale != "percentile":
+            return {}
         weights, out = self._weights(query), {}
         for j, feature in enumerate(query.schema.features):
             hat = float(query.factual[query.schema.starts[j]])
@@ -195,8 +198,8 @@ class Proximity(Couples, Remarks, Criterion):
             return None
         if self.norm == "mahalanobis":
             return Costs(none.linear, none.square, none.price, self._levels(query))
-        numeric = np.array([isinstance(f, Numeric) for f in query.schema.features])
-        rate = np.where(numeric, self._weights(query) / self._scales(query), 0.0)
+        rate, numeric = np.zeros(len(query.schema)), query.schema.numeric
+        rate[numeric] = (self._weights(query) / self._scales(query))[numeric]
         if self.norm == "l1":
             curves = self._curves(query)
             rate[list(curves)] = 0.0
@@ -227,12 +230,20 @@ class Proximity(Couples, Remarks, Criterion):
                 inner = Affine.total(m * float(a) for m, a in zip(moves, row, strict=True) if a != 0.0)
                 problem.mip.minimise_square(Square(inner, 1.0))
 
+    def factor(self, query: Query) -> FloatArray | None:
+        """For Mahalanobis: the whitening of the features that have a value."""
+        return self._whitening(query) if self.norm == "mahalanobis" else None
+
     def _whitening(self, query: Query) -> FloatArray:
         """Return ``F`` with ``F'F`` the inverse covariance of the coupled features, weights included."""
-        t = query.training
-        keep = [t.numeric.index(j) for j in sorted(self.couples(query))]
-        weights = self._weights(query)[sorted(self.couples(query))]
-        return np.asarray(np.linalg.cholesky(t.precision[np.ix_(keep, keep)]).T * weights)
+        t, coupled = query.training, sorted(self.couples(query))
+        weights = self._weights(query)[coupled]
+
+        def whitening() -> FloatArray:
+            keep = [t.numeric.index(j) for j in coupled]
+            return np.asarray(np.linalg.cholesky(t.precision[np.ix_(keep, keep)]).T * weights)
+
+        return t.memo.get("whitening", (tuple(coupled), weights.tobytes()), whitening)
 
     def _add_largest(self, problem: Program) -> None:
         query, x = problem.query, problem.x

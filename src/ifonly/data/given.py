@@ -26,8 +26,8 @@ class Given:
     factual
         The canonical row.
     table, line
-        The table that it comes from, in the schema's columns, and its place there. The table of a single row is the
-        caller's own; that of many rows must not change, since rows are cut out of it when somebody looks at them.
+        The table that it comes from, in the schema's columns, and its place there. It must not change, since rows are cut
+        out of it when somebody looks at them; the table of a single row is a copy of the caller's.
     """
 
     factual: FloatArray
@@ -38,7 +38,8 @@ class Given:
     def of(cls, row: Any, schema: Schema, *, missing: bool | Collection[int]) -> Given:
         """Return one row as people have it: a dict, a Series, a one-row frame or an array."""
         table = schema.row(row)
-        return cls(schema.encode(table, missing=missing)[0], table)
+        factual = schema.encode(table, missing=missing)[0]
+        return cls(factual, table.copy())
 
     @property
     def index(self) -> pd.Index[Any]:
@@ -46,14 +47,19 @@ class Given:
         return self.table.index if self.line is None else self.table.index[self.line : self.line + 1]
 
     def returned(self, schema: Schema) -> Later[pd.DataFrame]:
-        """Return the factual as a frame in the dtypes of the training data; one of many rows when it is looked at."""
-        if self.line is None:
-            return Later.there(schema.returned(self.table, self.factual))
-        return Later(_cut_out, schema, self.table, self.line, self.factual)
+        """Return the factual as a frame in the dtypes of the training data, made when it is looked at."""
+        return Later(_cut_out, schema, self.table, self.line, self.factual, True)
+
+    def decoded(self, schema: Schema) -> Later[pd.DataFrame]:
+        """Return the same for reading only: it may be the table itself."""
+        return Later(_cut_out, schema, self.table, self.line, self.factual, False)
 
 
-def _cut_out(schema: Schema, table: pd.DataFrame, line: int, factual: FloatArray) -> pd.DataFrame:
-    return schema.returned(table.iloc[[line]], factual)
+def _cut_out(schema: Schema, table: pd.DataFrame, line: int | None, factual: FloatArray, own: bool) -> pd.DataFrame:
+    row = table if line is None else table.iloc[[line]]
+    if schema.keeps(row, factual):
+        return row.copy() if own else row
+    return schema.decode(factual, like=row)
 
 
 def given_rows(table: pd.DataFrame, schema: Schema, *, missing: bool | Collection[int]) -> Iterator[Given | None]:

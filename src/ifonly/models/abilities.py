@@ -19,6 +19,7 @@ from ifonly.program.box import Box
 
 __all__ = [
     "Bounded",
+    "BoundsInside",
     "Composite",
     "Ensemble",
     "HasNodes",
@@ -144,6 +145,16 @@ class Bounded(Protocol):
 
         The program it is embedded in must keep to that budget: beyond it, the scores would be wrong.
         """
+        ...
+
+
+@runtime_checkable
+class BoundsInside(Protocol):
+    """A composite whose program needs bounds of the scores inside it: a curve, a vote, a median."""
+
+    @property
+    def budget(self) -> Budget | None:
+        """The most that all changes may cost where the bounds hold; None: they hold all over the box."""
         ...
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ifonly.arrays import FloatArray
+from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.features import Feature
 from ifonly.data.schema import Numeric, Schema
 from ifonly.data.tables import align, as_frame, column_diff, shorten
@@ -150,7 +150,7 @@ def open_part(
     # The same schema when it is the whole: a row that is put to the model need not be decoded again to be returned.
     own = schema if parts == list(range(len(schema))) else Schema(tuple(schema.features[j] for j in parts))
     entries = np.concatenate([np.arange(schema.slice(j).start, schema.slice(j).stop) for j in parts])
-    prepare = Rows(own, entries, named=_takes_names(estimator), most=tuning.reading.remembered)
+    prepare = _rows(estimator, own, entries, base, tuning)
     source = Source.raw(schema, prepare, base, tuning.reading)
     source = replace(source, columns=tuple(source.columns[j] for j in parts), where=where)
     read = read_estimator(estimator, source)
@@ -159,6 +159,29 @@ def open_part(
 
         read = tuned(read, tuning.forms)
     return Model(read, estimator, prepare)
+
+
+def _rows(estimator: Any, schema: Schema, entries: IntArray, base: FloatArray, tuning: Tuning) -> Rows:
+    """Return what makes the estimator's rows of canonical ones.
+
+    A first step that was written by hand does not say whether it was fitted on a frame: one that fails on an array gets one.
+    """
+    most, named = tuning.reading.remembered, _takes_names(estimator)
+    rows = Rows(schema, entries, named=named, most=most)
+    if named or hasattr(estimator, "n_features_in_") or _takes(estimator, rows(base[None, :])):
+        return rows
+    by_name = Rows(schema, entries, named=True, most=most)
+    return by_name if _takes(estimator, by_name(base[None, :])) else rows
+
+
+def _takes(estimator: Any, row: Any) -> bool:
+    """Whether the estimator predicts a row at all."""
+    try:
+        with silenced():
+            estimator.predict(row)
+    except Exception:  # noqa: BLE001 - whatever it raises, it does not take the row
+        return False
+    return True
 
 
 def _takes_names(estimator: Any) -> bool:

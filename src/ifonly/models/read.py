@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -11,12 +13,14 @@ import pandas as pd
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
+from ifonly.data.tables import apart
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import magnitude
 from ifonly.models.links import LINKS, Link, LinkName
 from ifonly.models.own_links import OwnLink, ValueLink
 from ifonly.models.rules import RULES, Decision, Rule, RuleName
 from ifonly.program.box import Box
+from ifonly.runtime.later import Later
 from ifonly.runtime.memo import Memo
 from ifonly.runtime.tuning import DEFAULT
 from ifonly.runtime.warning_filters import few_filters
@@ -132,6 +136,7 @@ class Rows:
     ) -> None:
         self.schema, self.entries, self.named = schema, entries, named
         self._memo = Memo(most)
+        self._known: tuple[FloatArray, Later[pd.DataFrame]] | None = None
 
     def __call__(self, U: FloatArray) -> Any:
         """Return the table that the estimator receives for canonical rows of all features."""
@@ -143,7 +148,22 @@ class Rows:
         U = np.asarray(U, dtype=np.float64)
         if len(U) != 1:
             return self.schema.decode(U)
-        return self._memo.get("row", U.tobytes(), lambda: self.schema.decode(U)).copy()
+        return apart(self._memo.get("row", U.tobytes(), lambda: self._decoded(U[0])))
+
+    def know(self, schema: Schema, factual: FloatArray, frame: Later[pd.DataFrame]) -> None:
+        """Be told of a row as `decode` would give it, without missing values: the next ones will be much like it.
+
+        Nobody else may have the frame.
+        """
+        if schema.names == self.schema.names:
+            self._known = factual, frame
+
+    def _decoded(self, u: FloatArray) -> pd.DataFrame:
+        known = self._known
+        return self.schema.decode(u) if known is None else self.schema.decode_beside(u, known[0], known[1].get())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known": None}
 
 
 @dataclass(frozen=True)
@@ -180,29 +200,58 @@ class Model:
         seen = self.rounding * float(magnitude(form, box, centred=True).max())
         return max(seen, self.input_rounding * float(magnitude(form, box).max()))
 
+    def scores(self, U: FloatArray) -> FloatArray:
+        """Return the form's scores of canonical rows; those of a single row are remembered for a while.
+
+        A question looks at its factual several times, and at its answer once more to show it.
+        """
+        form = self.read.form
+        return form(U) if len(U) != 1 else self.memo.get("scores", U.tobytes(), lambda: _unchanging(form(U)))
+
+    def know(self, schema: Schema, factual: FloatArray, frame: Later[pd.DataFrame]) -> None:
+        """Be told of a complete row and its frame, which nobody else has."""
+        if isinstance(self.prepare, Rows):
+            self.prepare.know(schema, factual, frame)
+
     def decode(self, schema: Schema, row: FloatArray) -> pd.DataFrame:
         """Return a canonical row as a frame; the one that was just put to the estimator need not be decoded again."""
         rows = self.prepare
         return rows.frame(row) if isinstance(rows, Rows) and rows.schema is schema else schema.decode(row)
 
+    @property
+    def seconds(self) -> float:
+        """The time of one call of the estimator, decoding included: the shortest one so far, 0 before the first."""
+        return self.memo.get("seconds", (), lambda: 0.0)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Note how long a call of the estimator takes: nobody can interrupt one, so searches leave time for it."""
+        began = time.perf_counter()
+        yield
+        taken = time.perf_counter() - began
+        self.memo.put("seconds", (), min(taken, self.seconds or taken))
+
     def predict(self, U: FloatArray) -> Any:
         """Return the estimator's own prediction for canonical rows."""
-        rows = self.prepare(U)
-        with few_filters():
-            return np.asarray(self.estimator.predict(rows)).reshape(len(U), -1)[:, 0]
+        with self._timed(), few_filters():
+            return np.asarray(self.estimator.predict(self.prepare(U))).reshape(len(U), -1)[:, 0]
 
     def predict_proba(self, U: FloatArray) -> FloatArray | None:
         """Return the estimator's own probabilities, or None when it has none."""
         if not self.read.classes or not hasattr(self.estimator, "predict_proba"):
             return None
-        rows = self.prepare(U)
         try:
-            with few_filters():
-                return np.asarray(self.estimator.predict_proba(rows), dtype=np.float64)
+            with self._timed(), few_filters():
+                return np.asarray(self.estimator.predict_proba(self.prepare(U)), dtype=np.float64)
         except AttributeError:  # a scorecard always has the method, whatever the estimator inside it has
             if self.read.link.has_probabilities:
                 raise
             return None
+
+
+def _unchanging(values: FloatArray) -> FloatArray:
+    values.flags.writeable = False
+    return values
 
 
 class Observed(Model):

@@ -78,22 +78,23 @@ class Box:
 
     def empty(self) -> int | None:
         """Return the first feature with no admissible value left, or None."""
-        for j, feature in enumerate(self.schema.features):
-            if self.missing[j]:
-                continue
-            if isinstance(feature, Numeric):
-                if self.lower[j] > self.upper[j]:
-                    return j
-            elif not self.allowed[self.schema.slice(j)].any():
-                return j
-        return None
+        schema = self.schema
+        none = ~np.logical_or.reduceat(self.allowed, schema.starts)
+        none[schema.numeric] = self.lower[schema.numeric] > self.upper[schema.numeric]
+        where = np.flatnonzero(none & ~self.missing)
+        return int(where[0]) if where.size else None
 
     def contains(self, U: FloatArray, tolerance: float = 0.0) -> npt.NDArray[np.bool_]:
         """Return, per canonical row, whether it lies in the box, up to a share of the size of its ends."""
-        inside = np.ones(len(U), dtype=np.bool_)
-        for j in range(len(self.schema)):
-            inside &= self.contains_at(j, U, tolerance)
-        return inside
+        schema, numeric = self.schema, self.schema.numeric
+        numbers, low, high = U[:, schema.number_starts], self.lower[numeric], self.upper[numeric]
+        within = (numbers >= low - tolerance * np.abs(low)) & (numbers <= high + tolerance * np.abs(high))
+        inside = np.logical_or.reduceat((U > 0.5) & self.allowed, schema.starts, axis=1)
+        inside[:, numeric] = np.where(self.missing[numeric], np.isnan(numbers), within)
+        for j in np.flatnonzero(self.missing[schema.categorical]):
+            place = schema.categorical[j]
+            inside[:, place] = self.contains_at(place, U)
+        return np.asarray(inside.all(axis=1))
 
     def contains_at(self, j: int, U: FloatArray, tolerance: float = 0.0) -> npt.NDArray[np.bool_]:
         """Return, per canonical row, whether its feature `j` lies in the box, up to a share of the size of its ends."""

@@ -104,11 +104,11 @@ class AnyClassGoal(Goal, Branches):
         leads = self._each(scores)
         return np.asarray(leads.max(axis=1) if self.leader is None else leads[:, self.indices.index(self.leader)])
 
-    def clears(self, scores: FloatArray, margin: float) -> npt.NDArray[np.bool_]:
+    def clears(self, scores: FloatArray, margin: float, tie: float = 0.0) -> npt.NDArray[np.bool_]:
         """Say which scores clear the goal by a margin."""
         if self.leader is not None:
-            return super().clears(scores, margin)
-        return np.asarray(np.any([replace(self, leader=k).clears(scores, margin) for k in self.indices], axis=0))
+            return super().clears(scores, margin, tie)
+        return np.asarray(np.any([replace(self, leader=k).clears(scores, margin, tie) for k in self.indices], axis=0))
 
     def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which scores a wanted class wins with."""

@@ -89,11 +89,12 @@ class Costs:
     def per_feature(self, query: Query, U: FloatArray) -> FloatArray:
         """Return the cost of each feature of each row; a value in place of a missing one costs only its price."""
         schema, factual = query.schema, query.factual
-        numeric = schema.numeric
-        at = [schema.starts[j] for j in numeric]
-        hat, absent = factual[at], np.isnan(factual[at])
+        numeric, at = schema.numeric, schema.number_starts
+        hat = factual[at]
+        absent = np.isnan(hat)
         costs = self.numeric(numeric, U[:, at] - hat)
-        costs[:, absent] = np.where(np.isnan(U[:, at]), 0.0, self.price[numeric])[:, absent]
+        if absent.any():
+            costs[:, absent] = np.where(np.isnan(U[:, at]), 0.0, self.price[numeric])[:, absent]
         entries = U * self.entries(schema, factual, slice(None))
         entries[:, at] = costs
         return np.asarray(np.add.reduceat(entries, schema.starts, axis=1))

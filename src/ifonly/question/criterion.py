@@ -62,6 +62,10 @@ class Couples(Criterion, Ability):
         """Return separable costs whose largest entry bounds the coupled cost from below, for reduction."""
         return None
 
+    def factor(self, query: Query) -> FloatArray | None:  # noqa: ARG002 - for subclasses
+        """Return ``F`` where the coupled cost is ``|F d|^2``, of the moves ``d`` of what it couples, in order; else None."""
+        return None
+
     def is_largest(self) -> bool:
         """Whether, with the options at hand, the coupled cost is that largest entry, so that its balls are boxes."""
         return False

@@ -67,9 +67,9 @@ class Found:
     trail: bytes = b""
 
     @classmethod
-    def nothing(cls, solver: str = "") -> Found:
-        """Return the proof that there is no point (none below the cut-off)."""
-        return cls(Ended.CLOSED, bound=np.inf, solver=solver)
+    def nothing(cls, solver: str = "", bound: float = np.inf) -> Found:
+        """Return the proof that there is no point below the cut-off; beyond `bound` nobody looked."""
+        return cls(Ended.CLOSED, bound=bound, solver=solver)
 
     @property
     def infeasible(self) -> bool:

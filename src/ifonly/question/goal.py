@@ -29,7 +29,7 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.runtime.deadline import Deadline
-from ifonly.tolerances import ON_GRID, SCORE_OPERATIONS
+from ifonly.tolerances import DUST, ON_GRID, SCORE_OPERATIONS
 
 __all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "interval_text"]
 
@@ -77,11 +77,11 @@ class Goal(Proposes, Demand):
             return np.full(len(scores), np.inf)
         return np.asarray(np.min([scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0))
 
-    def clears(self, scores: FloatArray, margin: float) -> npt.NDArray[np.bool_]:
-        """Say which scores clear every threshold by a margin: the NumPy twin of `apply`."""
+    def clears(self, scores: FloatArray, margin: float, tie: float = 0.0) -> npt.NDArray[np.bool_]:
+        """Say which scores clear every threshold by a margin, and by `tie` where a tie is lost: the NumPy twin of `apply`."""
         if self.is_curved():
             return np.asarray(self.lead(scores) >= margin)
-        gaps = self.gaps([Affine.of(k) for k in range(scores.shape[1])], margin)
+        gaps = self.gaps([Affine.of(k) for k in range(scores.shape[1])], margin, tie)
         cleared = [scores[:, g.columns] @ g.values + g.constant >= 0.0 for g in gaps]
         return np.asarray(np.all(cleared, axis=0)) if cleared else np.ones(len(scores), dtype=np.bool_)
 
@@ -134,6 +134,14 @@ class Goal(Proposes, Demand):
         # On a grid a tie is a point of its own; between its points it is the edge of what there is.
         return replace(statement, margin=0.0 if on_grid else noise, tie=noise)
 
+    def with_firm_margin(self, statement: Statement, noise: float) -> Statement:
+        """Return the statement with twice the lead by which an answer in single precision must clear its threshold.
+
+        For statements that begin without a margin: what is nearer to its threshold than that is no answer to rely on.
+        """
+        margin = 2.0 * noise / SCORE_OPERATIONS
+        return replace(statement, margin=margin, tie=margin)
+
     def lead_in_steps(self, form: Form, noise: float) -> float:
         """Return the lead to ask for where scores are constant in cells: half a unit if a tie is lost, else less than none.
 
@@ -161,7 +169,7 @@ class Goal(Proposes, Demand):
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, by the form's scores, which rows have the wanted outcome."""
         del query
-        return self.holds_scores(self.read.form(U))
+        return self.holds_scores(self.model.scores(U))
 
     @abstractmethod
     def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
@@ -187,10 +195,13 @@ class Goal(Proposes, Demand):
             held[doubtful] = self.confirmed(U[doubtful])
         return held
 
-    def class_of(self, u: FloatArray, box: Box) -> int:
-        """Return the index of the class that the model predicts: by its form, and by itself where rounding could decide."""
-        scores = self.read.form(u[None, :])
-        if self.read.decision.clearance(scores)[0] <= self.rounding(self.read.form, box):
+    def class_of(self, u: FloatArray, box: Box, form: Form | None = None) -> int:
+        """Return the index of the class that the model predicts: by its form, and by itself where rounding could decide.
+
+        `form` has the same scores in the box, and perhaps its rounding is known already.
+        """
+        scores = self.model.scores(u[None, :])
+        if self.read.decision.clearance(scores)[0] <= self.rounding(self.read.form if form is None else form, box):
             return self.read.classes.index(self.model.predict(u[None, :])[0])
         return int(self.read.decide(scores)[0])
 
@@ -232,7 +243,7 @@ class ClassGoal(Goal):
 
     def score_of(self, U: FloatArray) -> FloatArray:
         """Return the probability of the class, or its lead where there are no probabilities."""
-        scores = self.read.form(U)
+        scores = self.model.scores(U)
         probabilities = self.read.probabilities(scores)
         return self.read.decision.lead(scores, self.index) if probabilities is None else probabilities[:, self.index]
 
@@ -295,7 +306,7 @@ class ProbabilityGoal(Goal, Loosens):
 
     def score_of(self, U: FloatArray) -> FloatArray:
         """Return the probability of the class."""
-        return self._probability(self.read.form(U))
+        return self._probability(self.model.scores(U))
 
     # -- loosening ----------------------------------------------------------------------------------------------
     def excess(self, problem: Program) -> Affine | None:
@@ -357,7 +368,7 @@ class IntervalGoal(Goal, Loosens):
 
     def score_of(self, U: FloatArray) -> FloatArray:
         """Return the value."""
-        return np.asarray(self.read.decide(self.read.form(U)))
+        return np.asarray(self.read.decide(self.model.scores(U)))
 
     # -- loosening ----------------------------------------------------------------------------------------------
     def excess(self, problem: Program) -> Affine | None:
@@ -365,10 +376,16 @@ class IntervalGoal(Goal, Loosens):
         return _behind(problem, self.gaps(problem.outputs, 0.0))
 
     def loosened(self, query: Query, u: FloatArray) -> Relaxation:
-        """Name the interval that is within reach, by the form and by the model itself, whichever is further away."""
-        del query
+        """Name the interval that is within reach, by the form and by the model itself, whichever is further away.
+
+        A row alone and the same row among others may get values that differ in their last digits. Where these are digits
+        that people see, as with columns around 1e9, both are within the interval.
+        """
+        scores = self.model.scores(u[None, :])
+        room = self.model.scatter(self.read.form, query.limits)
+        room = room if room > DUST * float(np.abs(scores).max()) else 0.0
         values = (
-            float(self.score_of(u[None, :])[0]),
+            *map(float, self.read.decide(np.concatenate([scores - room, scores, scores + room]))),
             float(np.asarray(self.model.predict(u[None, :]), dtype=np.float64)[0]),
         )
         least, most = min(*values, self.low), max(*values, self.high)

@@ -11,7 +11,9 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Schema
 from ifonly.models.read import Model
+from ifonly.program.box import Box
 from ifonly.question.training import Training
+from ifonly.runtime.memo import cached_property
 from ifonly.runtime.tuning import Tuning
 
 __all__ = ["Query", "Wanted"]
@@ -53,6 +55,11 @@ class Query:
     def tuning(self) -> Tuning:
         """The tuned numbers of the Explainer."""
         return self.training.tuning
+
+    @cached_property
+    def limits(self) -> Box:
+        """The schema's own box, which holds the factual; not to be narrowed."""
+        return Box.of(self.schema, self.factual)
 
     def value(self, j: int) -> Any:
         """Return the factual's raw value of feature `j`."""

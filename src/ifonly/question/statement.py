@@ -42,11 +42,10 @@ class Statement:
 
     @cached_property
     def _costs(self) -> Costs:
-        total = Costs.none(self.query.schema)
-        for criterion in self.criteria:
-            part = criterion.costs(self.query)
-            if part is not None:
-                total = total + part
+        known = [part for part in (criterion.costs(self.query) for criterion in self.criteria) if part is not None]
+        total = known[0] if known else Costs.none(self.query.schema)
+        for part in known[1:]:
+            total = total + part
         return total.without(self.query.schema, self.exempt())
 
     def exempt(self) -> frozenset[int]:
@@ -107,7 +106,7 @@ class Statement:
         on_grid = all(schema.features[j].step is not None for j in form.raw())  # type: ignore[union-attr]
         if not on_grid:
             return None
-        limits = Box.of(schema, self.query.factual)
+        limits = self.query.limits.copy()
         part = plateau(form, limits, u)
         for j in form.raw():
             part.lower[j] = part.upper[j] = u[schema.starts[j]]
@@ -115,7 +114,7 @@ class Statement:
 
     def box(self) -> Box:
         """Return the box that all demands on single features leave."""
-        box = Box.of(self.query.schema, self.query.factual)
+        box = self.query.limits.copy()
         for demand in self.demands:
             demand.narrow(self.query, box)
         return box

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ifonly.arrays import FloatArray
 from ifonly.models.form import Form
+from ifonly.program.box import Box
 from ifonly.question.found import Found
+from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits
 
-__all__ = ["Embeds", "Ranges", "Search", "Sought", "Wraps"]
+__all__ = ["Embeds", "Enclosed", "Encloses", "Ranges", "Search", "Sought", "Wraps"]
 
 
 class Sought(NamedTuple):
@@ -49,6 +51,25 @@ class Embeds(ABC):
     @abstractmethod
     def embedded(self, query: Query) -> list[Form]:
         """Return these forms, one for each time that it is embedded."""
+
+
+class Enclosed(NamedTuple):
+    """Lead that is demanded all over a ball: the goal and its form, the lead, the half-axes, the shape, where values end."""
+
+    goal: Goal
+    form: Form
+    enough: float
+    reach: FloatArray
+    norm: Literal["linf", "l2"]
+    limits: Box
+
+
+class Encloses(ABC):
+    """A demand on all points of a ball around the answer, and nothing else."""
+
+    @abstractmethod
+    def enclosed(self) -> Enclosed | None:
+        """Return what is demanded of the ball; None where there is no ball, or more is demanded than that."""
 
 
 class Ranges(ABC):

@@ -8,7 +8,8 @@ closed if one of these holds, computed here:
 * the least costs of its features add up to `bound`;
 * among what costs less than `bound` the goal is out of reach: every tree at its best leaf that is left does not suffice;
 * each tree has one leaf left, and these, added up as the model does, do not give the wanted outcome;
-* for a linear score: a Lagrangian bound, at the multiplier that the trail names, reaches `bound`.
+* for a linear score: a Lagrangian bound, at the multiplier that the trail names, reaches `bound`;
+* for a network: bounds carried back through its layers stay below the goal wherever a point costs less than `bound`.
 
 An impossible question is one whose bound is infinite: then only the goal and the number of changes close a part. A wish for
 any of several classes has a trail for each. Where the whole question is one linear program, its duals take the place of
@@ -16,7 +17,8 @@ parts (`ifonly.record.duals`).
 
 Arithmetic. For linear scores everything is a fraction, hence exact. For trees the costs of cells are rounded down, the
 values of leaves up, and sums are `math.fsum`, the float nearest to the exact sum: its sign is that of the exact sum. A
-cell is dropped only if it is too dear by more than all roundings together. So every error is on the side of refusing.
+cell is dropped only if it is too dear by more than all roundings together. For networks, what floats may be off by is derived
+(`ifonly.record.network_bounds`) and added to every bound. So every error is on the side of refusing.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from itertools import chain
 from math import inf, isfinite, isnan
 from typing import Any
 
-from ifonly.models.abilities import Ensemble, LinearScores
+from ifonly.models.abilities import Ensemble, Layered, LinearScores
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
 from ifonly.question.any_class import AnyClassGoal
@@ -39,7 +41,8 @@ from ifonly.question.statement import Statement
 from ifonly.question.trail import Alternative, Duals, Event, Split, events
 from ifonly.record.duals import check_duals
 from ifonly.record.linear_parts import LinearParts
-from ifonly.record.parts import EmptyParts, NotReplayable, Parts, Refused
+from ifonly.record.network_parts import NetworkParts
+from ifonly.record.parts import EmptyParts, NotReplayable, Part, Parts, Refused
 from ifonly.record.tree_parts import TreeParts
 from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import DUST
@@ -58,10 +61,13 @@ class Replayed:
     margin: float
 
 
-def replay(statement: Statement, goal: Goal, bound: float, trail: bytes, deadline: Deadline) -> Replayed:
+def replay(
+    statement: Statement, goal: Goal, bound: float, trail: bytes, deadline: Deadline, told: float | None = None
+) -> Replayed:
     """Check that a trail proves that no answer costs less than `bound` (less one part in 10^9 of it, for rounding).
 
-    With an infinite bound, that there is no answer at all.
+    With an infinite bound, that there is no answer at all. The margin is the question's first one; or, where the certificate
+    has `told` of it, that of firm answers in single precision, or none.
 
     Raises
     ------
@@ -76,7 +82,7 @@ def replay(statement: Statement, goal: Goal, bound: float, trail: bytes, deadlin
         raise NotReplayable("there are no parts to look at")
     if isnan(bound) or bound == -inf:
         raise Refused("there is no bound to prove")
-    statement = goal.with_first_margin(statement)
+    statement = _with_margin(statement, goal, told)
     least = bound - DUST * abs(bound) if isfinite(bound) else bound
     margin = _told_margin(statement, goal)
     stream = events(trail)
@@ -88,7 +94,7 @@ def replay(statement: Statement, goal: Goal, bound: float, trail: bytes, deadlin
         return Replayed(1, bound, margin)
     if isinstance(goal, AnyClassGoal) and goal.leader is None and statement.box().empty() is None:
         return Replayed(_alternatives(statement, goal, least, event, stream, deadline), bound, margin)
-    n, more = _walk(_parts_of(statement, goal, least), chain([event], stream), deadline)
+    n, more = _walk(_parts_of(statement, goal, least, deadline), chain([event], stream), deadline)
     if more is not None:
         raise Refused("it goes on after its last part")
     return Replayed(n, bound, margin)
@@ -110,7 +116,7 @@ def _alternatives(
         missing.remove(event.name)
         leading = replace(goal, leader=event.name)
         others = tuple(leading if demand is goal else demand for demand in statement.demands)
-        parts = _parts_of(replace(statement, demands=others), leading, bound)
+        parts = _parts_of(replace(statement, demands=others), leading, bound, deadline)
         more, event = _walk(parts, stream, deadline)
         n += more
     if missing:
@@ -120,13 +126,13 @@ def _alternatives(
 
 def _walk(parts: Parts, stream: Iterator[Event], deadline: Deadline) -> tuple[int, Event | None]:
     """Check the parts of one trail; return how many there are, and the alternative that comes next."""
-    states, n, done = parts.whole(), 0, False
+    states, n, done, following = parts.whole(), 0, False, None
     pending: list[tuple[int, Any, Any]] = []
+    batch: list[Part] = []
     for event in stream:
         if isinstance(event, Alternative):
-            if not done:
-                break
-            return n, event
+            following = event
+            break
         if done:
             raise Refused("it goes on after its last part")
         if isinstance(event, Duals):
@@ -135,14 +141,24 @@ def _walk(parts: Parts, stream: Iterator[Event], deadline: Deadline) -> tuple[in
             pending.append(_divided(parts, states, event, len(pending)))
             continue
         n += 1
-        if not parts.closed(states, event.price):
-            raise Refused(f"part {n:,} is not closed: something in it may be {_better(parts)}")
-        if deadline.passed:
-            raise NotReplayable(f"the time was over after {n:,} parts")
+        batch.append(Part(list(states), event.price))
         done = _next(states, pending)
+        if done or len(batch) >= parts.at_once:
+            _close(parts, batch, n, deadline)
+            batch.clear()
     if not done:
         raise Refused(f"parts are missing: it ends after {n:,} of them, and they do not cover the question")
-    return n, None
+    return n, following
+
+
+def _close(parts: Parts, batch: list[Part], n: int, deadline: Deadline) -> None:
+    """Check the last of the first `n` parts."""
+    for k, closed in enumerate(parts.closed(batch)):
+        if not closed:
+            better = "an answer" if parts.bound in (None, inf) else "a cheaper answer"
+            raise Refused(f"part {n - len(batch) + k + 1:,} is not closed: something in it may be {better}")
+    if deadline.passed:
+        raise NotReplayable(f"the time was over after {n:,} parts")
 
 
 def _divided(parts: Parts, states: list[Any], split: Split, depth: int) -> tuple[int, Any, Any]:
@@ -159,10 +175,6 @@ def _divided(parts: Parts, states: list[Any], split: Split, depth: int) -> tuple
     return split.feature, second, state
 
 
-def _better(parts: Parts) -> str:
-    return "an answer" if parts.bound in (None, inf) else "a cheaper answer"
-
-
 def _next(states: list[Any], pending: list[tuple[int, Any, Any]]) -> bool:
     """Go on to the next part that is pending; return whether there is none."""
     while pending:
@@ -175,12 +187,28 @@ def _next(states: list[Any], pending: list[tuple[int, Any, Any]]) -> bool:
     return True
 
 
+def _with_margin(statement: Statement, goal: Goal, told: float | None) -> Statement:
+    """Return the statement with its first margin, or with the firm one, or within rounding, if that is what was told.
+
+    Where nothing clears the first margin, an answer on the very threshold is told to have none: then nothing that rounding
+    could lift over the threshold may cost less.
+    """
+    noise = goal.rounding(statement.form, statement.box())
+    first, firm = goal.with_first_margin(statement, noise), goal.with_firm_margin(statement, noise)
+    at_the_edge = first.margin == first.tie == 0.0 < noise
+    if at_the_edge and told is not None and abs(told - firm.margin) <= DUST * firm.margin:
+        return firm
+    if told == 0.0 < _told_margin(first, goal):
+        return replace(statement, margin=-noise, tie=-noise)
+    return first
+
+
 def _told_margin(statement: Statement, goal: Goal) -> float:
     """Return the margin as certificates tell it."""
     return max(statement.margin, 0.0 if goal.ties_are_ours() else statement.tie, 0.0)
 
 
-def _parts_of(statement: Statement, goal: Goal, bound: float) -> Parts:
+def _parts_of(statement: Statement, goal: Goal, bound: float, deadline: Deadline) -> Parts:
     """Return the parts of a question, derived anew from its demands and costs."""
     box = statement.box()
     if box.empty() is not None:  # whatever else is asked
@@ -203,6 +231,8 @@ def _parts_of(statement: Statement, goal: Goal, bound: float) -> Parts:
         return TreeParts(statement, goal, box, most, bound, form, gaps, costs, largest=largest)
     if isinstance(form, LinearScores) and len(gaps) == 1 and not goal.is_curved() and not largest and not costs.curves:
         return LinearParts(statement, box, most, bound, form, gaps[0])
+    if isinstance(form, Layered) and gaps and not goal.is_curved() and not largest and not costs.curves:
+        return NetworkParts(statement, goal, box, most, bound, form, gaps, costs, deadline)
     raise Refused("its scores and costs are of no kind that is closed part by part")
 
 

@@ -29,6 +29,8 @@ def check_duals(statement: Statement, bound: float, duals: Duals) -> None:
     """Refuse duals that do not prove that no answer costs less than `bound` (infinite: that there is none)."""
     if any(isinstance(demand, Wraps) for demand in statement.demands):
         raise NotReplayable("one program does not say all that is demanded")
+    if statement.box().empty() is not None:
+        raise Refused("nothing is left to write a linear program about")
     program = build(statement).arrays()
     if program.n_rows != duals.n_rows:
         raise Refused(f"its linear program has {duals.n_rows:,} rows, that of the question {program.n_rows:,}")

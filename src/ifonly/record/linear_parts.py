@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import inf, isfinite, isnan
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from ifonly.program.mip import Affine
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Split
 from ifonly.record.cell_costs import level_fractions
-from ifonly.record.parts import Refused
+from ifonly.record.parts import Part, Refused
 
 __all__ = ["LinearParts"]
 
@@ -47,6 +48,8 @@ class LinearParts:
     gains what is needed costs at least ``m * need + sum_j min_v (c_j(v) - m g_j(v))``; of the features that need not move,
     as many of the least terms count as may.
     """
+
+    at_once = 1
 
     def __init__(
         self, statement: Statement, box: Box, most: int, bound: float, form: LinearScores, gap: Affine
@@ -121,8 +124,12 @@ class LinearParts:
             state._replace(low=float(cells.low[1])),
         )
 
-    def closed(self, states: list[Any], price: float | None) -> bool:
-        """Whether no better answer lies in a part: too many changes, too little to gain, or a bound that is high enough."""
+    def closed(self, parts: Sequence[Part]) -> list[bool]:
+        """Whether no better answer lies in each of some parts."""
+        return [self._closed(*part) for part in parts]
+
+    def _closed(self, states: list[Any], price: float | None) -> bool:
+        """Whether it is closed: by too many changes, too little to gain, or a bound that is high enough."""
         if price is not None and not (isfinite(price) and price >= 0.0):
             raise Refused(f"a multiplier is {price!r}")
         out = self._charge(states, Fraction(1), charged=False)  # -(what can be gained at most)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ifonly.question.trail import Split
 
-__all__ = ["EmptyParts", "NotReplayable", "Parts", "Refused"]
+__all__ = ["EmptyParts", "NotReplayable", "Part", "Parts", "Refused"]
 
 
 class Refused(Exception):
@@ -18,12 +19,24 @@ class NotReplayable(Exception):
     """The question, or its proof, is of a kind that this checker does not know."""
 
 
+class Part(NamedTuple):
+    """One part: the state of each feature in it, and the number that its leaf names, if it names one."""
+
+    states: list[Any]
+    price: float | None
+
+
 class Parts(Protocol):
-    """The parts of one question: the state of each feature, its two sides, and the test of a part."""
+    """The parts of one question: the state of each feature, its two sides, and the test of parts, so many `at_once`."""
 
     @property
     def bound(self) -> float | Fraction | None:
         """The cost that no answer may be below; None or infinite: there must be none at all."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """Number of parts that are looked at together."""
         ...
 
     def whole(self) -> list[Any]:
@@ -34,15 +47,15 @@ class Parts(Protocol):
         """Return what a split makes of the state of its feature."""
         ...
 
-    def closed(self, states: list[Any], price: float | None) -> bool:
-        """Whether no better answer lies in a part."""
+    def closed(self, parts: Sequence[Part]) -> list[bool]:
+        """Whether no better answer lies in each of some parts."""
         ...
 
 
 class EmptyParts:
     """The parts of a box without a point: one, with nothing to split."""
 
-    bound = None
+    bound, at_once = None, 1
 
     def whole(self) -> list[Any]:
         """Return no feature."""
@@ -53,7 +66,6 @@ class EmptyParts:
         del state, split
         raise Refused("it splits a box in which there is nothing")
 
-    def closed(self, states: list[Any], price: float | None) -> bool:
+    def closed(self, parts: Sequence[Part]) -> list[bool]:
         """Close it."""
-        del states, price
-        return True
+        return [True] * len(parts)

@@ -93,11 +93,12 @@ def why_no_parts(i: int, solver: str | None) -> str:
     if i > 0:
         return "only the first answer of a question is replayed"
     if solver is None:
-        return "a solver closed it, or a search that keeps no parts, as that of networks does not"
+        return "a solver closed it, or its parts were not kept"
     if solver.startswith(NO_SOLVER):
         return (
-            "it was closed without a solver, but by a search that keeps no parts: that of networks, whose bounds are carried "
-            "back through the layers, or one with a wider margin than a replay looks at"
+            "it was closed without a solver, but its parts were not kept: by rules that a replay does not know (Mahalanobis "
+            "distances; prices of the splits of trees; trees all over a ball; calibrated, voting and stacked models), by a "
+            "version that kept none of networks, or for a wider margin than a replay looks at"
         )
     return f"{solver} closed it, and a solver's run leaves no parts to look at, or a limit ended it"
 

@@ -81,7 +81,8 @@ def _replayed(
         bound = inf if told is None else float(told["bound"])
         if told is not None and bound == inf:
             return Check("proof", False, f"{name}there is no bound to prove.")
-        found = replay(statement, goal, bound, trail, deadline)
+        margin = None if told is None else float(told["margin"])
+        found = replay(statement, goal, bound, trail, deadline, margin)
     except NotReplayable as error:
         return Check("proof", None, _sentence(f"{name}the proof cannot be replayed: {error}."))
     except Refused as error:
@@ -90,13 +91,12 @@ def _replayed(
         return Check("proof", False, f"{name}{error}")
     if count is not None and found.parts != count:
         return Check("proof", False, _OTHER_COUNT)
-    if told is None:
+    if margin is None:
         return Check(
             "proof",
             True,
             f"The proof was replayed: {_parts(found.parts)} the question, and in none of them is there an answer.",
         )
-    margin = float(told["margin"])
     if not abs(found.margin - margin) <= DUST * max(1.0, abs(margin)):
         return Check("proof", False, f"{name}the margin is {found.margin!r}, and not {margin!r} as written.")
     return Check(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import fsum, inf, isnan
 from typing import Any
 
@@ -20,7 +20,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Split
 from ifonly.record.cell_costs import HALF_ULP, cell_costs, level_costs
-from ifonly.record.parts import Refused
+from ifonly.record.parts import Part, Refused
 
 __all__ = ["TreeParts"]
 
@@ -36,6 +36,8 @@ class TreeParts:
     flat tables, with the feature that owns each, a lower bound on its cost, and whether it is where the factual is.
     The cost of a point is the sum of its features' costs, or the `largest` of them.
     """
+
+    at_once = 1
 
     def __init__(
         self,
@@ -152,9 +154,11 @@ class TreeParts:
         return (low, min(high, begun - 1)), (max(low, ended), high)
 
     # -- one part -----------------------------------------------------------------------------------------------
-    def closed(self, states: list[Any], price: float | None) -> bool:
-        """Whether no better answer lies in a part."""
-        del price
+    def closed(self, parts: Sequence[Part]) -> list[bool]:
+        """Whether no better answer lies in each of some parts."""
+        return [self._closed(part.states) for part in parts]
+
+    def _closed(self, states: list[Any]) -> bool:
         if self.open is None:
             return True
         options = self._left(self._options(states) & self.open)

@@ -12,9 +12,9 @@ Behind each number stands what it was chosen by: a *measurement* (sections named
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from math import inf
 
-import numpy as np
+from ifonly.runtime.tuning_forests import Balls, PriceSearch
+from ifonly.runtime.tuning_group import Group as _Numbers
 
 __all__ = [
     "DEFAULT",
@@ -27,13 +27,17 @@ __all__ = [
     "CellSearch",
     "Clouds",
     "ColumnGeneration",
+    "CompositeSearch",
+    "EllipsoidSearch",
     "Hulls",
     "IncumbentSearch",
     "KnapsackSearch",
     "LargestChangeSearch",
+    "LeafSearch",
     "Learning",
     "NetworkSearch",
     "Observing",
+    "PriceSearch",
     "ProgramSize",
     "Pulling",
     "Reading",
@@ -42,22 +46,6 @@ __all__ = [
     "Solving",
     "Tuning",
 ]
-
-
-class _Numbers:
-    """Group of numbers; each must be finite and not negative, and whole where the tuned one is."""
-
-    def __post_init__(self) -> None:
-        for one in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, one.name)
-            kind = (int, np.integer) if isinstance(one.default, int) else (int, float, np.integer, np.floating)
-            numbers = value if isinstance(one.default, tuple) and isinstance(value, tuple) else (value,)
-            if any(not isinstance(v, kind) or isinstance(v, bool) or not 0 <= v < inf for v in numbers):
-                what = "a whole number" if isinstance(one.default, int) else "a finite number"
-                raise ValueError(
-                    f"{type(self).__name__}.{one.name} must be {what} of at least 0, got {value!r}. "
-                    f"Leave it out for the tuned one, {one.default!r}."
-                )
 
 
 # -- engines ---------------------------------------------------------------------------------------------------------
@@ -74,6 +62,22 @@ class KnapsackSearch(_Numbers):
     # Of the multiplier of a parent: where the top of a child is looked for, below it; guess.
     nearer: tuple[float, ...] = (0.97, 0.7, 0.0)
     farther: tuple[float, ...] = (1.03, 1.4)  # the same above it; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeafSearch(_Numbers):
+    """Leaves of one tree: `ifonly.search.single_tree`."""
+
+    entries: int = 2_000_000  # choices times leaves that are looked at together, and remembered if they are all; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class EllipsoidSearch(_Numbers):
+    """Squares of all moves together: `ifonly.search.ellipsoid`."""
+
+    most_numbers: int = 3000  # that may move; guess: some 300 MB of squares in extended precision
+    rounds: int = 64  # of the active-set method; guess
+    refinements: int = 3  # of a tangent point; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +111,28 @@ class NetworkSearch(_Numbers):
     most_entries: int = 2_000_000  # such inputs of one node, beyond which a solver is asked at once; measured: 0.14 s
     points: int = 2  # nodes of each round that are looked at for incumbents; guess
     polishes: int = 1  # linear pieces that are looked at from each of their points; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompositeSearch(_Numbers):
+    """Branch and bound over the inputs of curves, votes and means of trees: `ifonly.search.composites`."""
+
+    most_nodes: int = 100_000  # after which it gives up; guess
+    first_look: int = 4_000  # nodes after which progress is judged first, then whenever they double; guess
+    least_done: float = 0.05  # share of the gap at the root that must be closed by then; guess
+    share: float = 0.5  # of the time left, after which a solver is asked; guess
+    nodes_at_once: int = 64  # guess
+    work_at_once: int = 2_000_000  # leaves times rows and scores for all of them; guess: some 20 ms
+    small: int = 150  # open leaves up to which changes are not traded in pairs; guess
+    rows: int = 3  # training rows whose changes are traded, where the search is not closed by then; guess
+    traded_from: int = 2_000  # nodes after which that is done; guess
+    priced_from: int = 100  # nodes after which leaves and cells are priced by a linear program; guess
+    points: int = 2  # nodes of each round whose points are taken to the threshold; guess
+    polishes: int = 3  # steps towards it; guess
+    tries: int = 6  # splits of a node that are tried by prices; measured, "Curves, votes and means without a program"
+    least_rise: float = 1e-3  # of a bound, as a share of what closes the node, that a split counts for at least; guess
+    same_weight: float = 0.01  # of a tree whose two best leaves are worth the same, as a share of its spread; guess
+    odds: float = 0.1  # weight of levels that best leaves have in common two by two only; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +185,8 @@ class Answering(_Numbers):
     ties: int = 20  # points within rounding of their threshold ruled out, where nothing goes beyond it; guess
     boxes: int = 12  # in which a further answer is looked for before it is searched; guess
     rows_per_answer: int = 4  # training rows that may start one; guess
+    calls: int = 2  # of the model, for which a search leaves time: one to confirm its answer, one to show it; guess
+    kept: float = 0.1  # share of the time left that these may take at most; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +195,7 @@ class Blame(_Numbers):
 
     halvings: int = 6  # of the radius of a ball that is too large; guess
     share: float = 0.5  # of the time left that one search may take; guess
+    rows: int = 50  # training rows that are looked at before a solver is asked; guess
 
 
 # -- questions and criteria ------------------------------------------------------------------------------------------
@@ -217,25 +246,6 @@ class Hulls(_Numbers):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Balls(_Numbers):
-    """Robust answers: `ifonly.criteria.robustness`, all but the ranges."""
-
-    reserved: float = 0.25  # share of the time kept for the proof of an answer that comes at the last moment; guess
-    as_long: float = 2.0  # times the longest proof so far is kept, if that is less; guess
-    refinements: int = 20  # of a form, for one attack; guess
-    gap: float = 0.1  # of the least lead at which an attack may end; guess: what flips, flips by however much
-    fine: float = 10.0  # steps of a grid within the reach that make it as good as continuous; guess
-    copies: int = 5  # of a model that boxes can replace, in linf; guess: more make the program slow
-    copies_round: int = 3  # the same in l2; guess
-    lifts: int = 4  # of an answer that an attack broke; guess
-    lift_gap: float = 0.02  # to which such a lift is solved; guess
-    sweeps: int = 2  # over the features, to pull a robust point back; guess
-    spread: int = 65  # values of one feature that are tried on the way; guess
-    pulling: float = 0.2  # share of the time left that this may take; guess
-    halvings: int = 60  # of the price at which a shift fills its ball; guess: beyond the digits of a float64
-
-
-@dataclass(frozen=True, kw_only=True)
 class SafeRanges(_Numbers):
     """Ranges around an answer: `ifonly.criteria.robustness.ranges`."""
 
@@ -252,6 +262,8 @@ class Solving(_Numbers):
     """Programs and their verdicts: `ifonly.solvers`."""
 
     heuristic_effort: float = 0.01  # of HiGHS with a cut-off: next to none; measured, "Options of HiGHS"
+    patience: float = 0.02  # seconds that HiGHS is waited for beyond its limit; measured: most often 6 to 40 ms late
+    loading: float = 0.06  # seconds that the first import of highspy takes; measured: 0.02 to 0.06
     interior_from: int = 300  # columns from which relaxations go to the interior point method; guess, the same
     rounds: int = 40  # of solving and confirming one program; guess: a handful at most in the battery
     repair_seconds: float = 0.05  # kept for the repair of a point that comes at the last moment; guess
@@ -291,6 +303,7 @@ class Reading(_Numbers):
     most_values: int = 100_000  # of a grid that are pushed through a transformer one by one; guess
     most_steps: int = 2_000  # of a column that is read as a step function; guess
     probes: int = 257  # of a declared transformer along a continuous feature; guess
+    bisected_rows: int = 1_000  # values put to a transformer at once, to pull thresholds back; guess
     neighbours: int = 16  # floats on either side of a cut on a polynomial; guess: a comparison turns back once or twice
     many: int = 64  # numbers from which on all of them are left out of one row together; guess
     level_rows: int = 256  # rows, one per level, that are put to a transformer at once; guess
@@ -308,6 +321,8 @@ class Shaping(_Numbers):
     closely: float = 0.01  # of a curve's scale: how far around a refused point it is held closely; guess
     tangents: int = 20  # cuts of two tangents for one bound of a network within a budget; guess
     rows_at_once: int = 4096  # that fall through trees together; guess
+    halvings: int = 8  # of an interval, until a line from its end touches a curve; guess: it lies above it in any case
+    far: float = 30.0  # differences of scores beyond which their exponentials are not looked at; guess
 
 
 # -- models that are only observed -----------------------------------------------------------------------------------
@@ -340,6 +355,8 @@ class Observing(_Numbers):
     kept_of: float = 5.0  # seconds, the most that this is a share of; guess
     sweep: int = 12  # values of one number in a sweep; guess
     quantiles: int = 6  # and those of them that are quantiles of the training rows; guess
+    exhausted: int = 20_000  # rows that cost less than the best, up to which all of them are asked; guess
+    halvings: int = 8  # by which the cost is found below which there are no more than that; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,9 +399,13 @@ class Tuning:
     """
 
     knapsack: KnapsackSearch = field(default=KnapsackSearch())
+    leaves: LeafSearch = field(default=LeafSearch())
+    ellipsoid: EllipsoidSearch = field(default=EllipsoidSearch())
     cells: CellSearch = field(default=CellSearch())
+    prices: PriceSearch = field(default=PriceSearch())
     largest: LargestChangeSearch = field(default=LargestChangeSearch())
     networks: NetworkSearch = field(default=NetworkSearch())
+    composites: CompositeSearch = field(default=CompositeSearch())
     boxes: BoxSearch = field(default=BoxSearch())
     size: ProgramSize = field(default=ProgramSize())
     incumbents: IncumbentSearch = field(default=IncumbentSearch())

@@ -131,7 +131,7 @@ class Question:
         statement = self.goal.with_first_margin(statement, noise)
         course = Course.of(search, statement, noise, self.query.tuning.answering)
         while True:
-            found, course.statement = search(course.statement, self._limits(), self.deadline)
+            found, course.statement = search(course.statement, self._limits(), self._search_deadline())
             if found.u is None and course.spare is not None:
                 break
             if found.infeasible:
@@ -142,7 +142,7 @@ class Question:
             course.note(found)
             best = self._first_verified(found, course.statement, firm=course.firm)
             if best is not None and self._is_worth_climbing(course, found, best[1]):
-                course.climb(best)
+                course.climb(best, self.goal.with_firm_margin(course.statement, course.noise))
                 continue
             if best is not None:
                 best = min(best, course.spare or best, key=itemgetter(1))
@@ -152,6 +152,8 @@ class Question:
                 course.spare = self._first_verified(found, course.statement)
             if found.interrupted or found.u is None or self.deadline.passed:
                 break
+            if course.rise():
+                continue
             finer = course.statement.refined(found.u)
             stricter = finer if finer is not course.statement else self._ruled_out(finer, found.u)
             if not course.go_on(stricter, finer):
@@ -182,9 +184,9 @@ class Question:
         asked = replace(course.statement, margin=course.certified.margin)
         if self.proof:
             # a wider margin than the first is proven for fewer points than a replay looks at
-            shown = course.certified.margin <= course.origin.margin
-            found = replace(found, trail=self._kept(course.origin, found.trail, found.bound) if shown else b"")
-            found = self._exactly(course.origin, found) if shown and not found.trail else found
+            shown, proven = course.certified.margin <= course.origin.margin, course.proven
+            found = replace(found, trail=self._kept(proven, found.trail, found.bound) if shown else b"")
+            found = self._exactly(proven, found) if shown and not found.trail else found
         return Answer(self._counterfactual(u, asked, found), u, found, course.statement)
 
     def _end_of(self, course: Course, found: Found, *, first: bool) -> Answer:
@@ -250,6 +252,12 @@ class Question:
 
     def _limits(self) -> Limits:
         return Limits(self.deadline.left(), self.gap, seed=self.query.seed, tuning=self.query.tuning)
+
+    def _search_deadline(self) -> Deadline:
+        """Return the deadline of a search: the answer is put to the model afterwards, and a share of the time is for that."""
+        tuning = self.query.tuning.answering
+        kept = min(tuning.calls * self.query.model.seconds, tuning.kept * self.deadline.left())
+        return self.deadline.earlier(kept)
 
     def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
         return Sought(find(statement, self.backend, limits, self.on_event, deadline, proof=bool(self.proof)), statement)
@@ -371,7 +379,7 @@ class Question:
         """Return what the model says of the factual: the label or the value."""
         read = self.query.model.read
         if read.classes:
-            return read.classes[self.goal.class_of(row[0], self.statement.box())]
+            return read.classes[self.goal.class_of(row[0], self.statement.box(), self.statement.form)]
         return float(read.decide(read.form(row))[0])
 
     def of_factual(self) -> tuple[Any, float]:

@@ -21,13 +21,15 @@ from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.demand import Demand
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import ClassGoal, Goal
-from ifonly.question.guidance import Branch, Branches
+from ifonly.question.guidance import Branch, Branches, Squeezes
 from ifonly.question.outside import Outside
 from ifonly.question.problem import Problem
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Search, Sought, Wraps
 from ifonly.runtime.deadline import Deadline
 from ifonly.search.affordable import affordable
+from ifonly.search.candidates import first_candidate
+from ifonly.search.nudge import nudged
 from ifonly.search.programs import solve_problem
 from ifonly.solvers.backend import Backend, Limits
 from ifonly.tolerances import SCORE_OPERATIONS, SOLVER_ROUNDINGS
@@ -81,10 +83,10 @@ class ConflictFinder:
             if goal is None or bool(goal.confirmed(u[None, :])[0]):
                 form = statement.refusing(u)
                 if form is None:
-                    return found
+                    return replace(found, u=u)
             stricter = statement.without(u, form)
             if stricter is None and goal is None:
-                return found
+                return replace(found, u=u)
             if stricter is None and goal is not None:
                 noise = goal.rounding(statement.form, statement.box())
                 if statement.margin < noise * SOLVER_ROUNDINGS:
@@ -93,9 +95,9 @@ class ConflictFinder:
                     margin = least if statement.margin < least else max(noise, statement.margin * widening)
                     statement = replace(statement, margin=margin)
                     continue
-                # whoever goes a little further is confirmed
-                near = float(goal.lead(statement.form(u[None, :]))[0]) > -noise * SOLVER_ROUNDINGS
-                return found if near else replace(found, u=None)
+                # A little further there may be a point that the model confirms; that there is none is not proven.
+                beyond = next(nudged(statement, goal, u), None)
+                return Found(Ended.LIMIT) if beyond is None else replace(found, u=beyond)
             assert stricter is not None
             self.refused.extend(d for d in stricter.demands[-1:] if isinstance(d, Outside))
             statement = stricter
@@ -115,11 +117,19 @@ class ConflictFinder:
         if box.empty() is not None:
             return Found.nothing()
         if loose is None:
+            known = first_candidate(statement, box) if self._is_seen(statement) else None
+            if known is not None:
+                return Found(Ended.LIMIT, known)
             for demand in statement.demands:
                 branches = demand.branches(statement, box, deadline) if isinstance(demand, Branches) else None
                 if branches is not None:
                     return self._any_of(statement, demand, branches, limits, deadline)
         return self._solve(statement, box, limits, deadline, loose)
+
+    @staticmethod
+    def _is_seen(statement: Statement) -> bool:
+        """Whether the twins of all demands see in no time what they ask for: not a ball around the point, nor a hull."""
+        return not any(isinstance(demand, Wraps | Squeezes) for demand in statement.demands)
 
     def _any_of(
         self, statement: Statement, demand: Demand, branches: Iterable[Branch], limits: Limits, deadline: Deadline

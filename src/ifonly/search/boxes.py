@@ -20,10 +20,12 @@ from ifonly.search.affordable import affordable
 from ifonly.search.cells import Splitting
 from ifonly.search.engine import separable
 from ifonly.search.incumbents import Incumbents
+from ifonly.search.neighbours import neighbours
 from ifonly.search.programs import solve_problem
 from ifonly.search.progress import Progress
 from ifonly.solvers.backend import Limits
 from ifonly.solvers.tangents import relaxation
+from ifonly.tolerances import REFUTES
 
 __all__ = ["Boxes"]
 
@@ -88,6 +90,25 @@ class _Search:
             self.progress.leave(float(self.reducer.forced(self.box).sum()))
         if self.progress.interrupted and self.stack:  # boxes that nobody looked at
             self.progress.leave(-np.inf)
+        return self._tested(self.progress.found())
+
+    def _tested(self, found: Found) -> Found:
+        """Put a proof to the test: a neighbour of the optimum that meets all demands for less than the bound refutes it.
+
+        What a solver has proven of this box then counts for nothing: the better point is kept, and the rest is left open.
+        """
+        if not found.optimal or found.u is None:
+            return found
+        asked, near = self.statement, neighbours(self.statement, found.u)
+        if not len(near):
+            return found
+        costs = asked.objective(near)
+        worth = (costs < (1.0 - REFUTES) * found.bound) & self.reducer.goal.clears(
+            asked.form(near), asked.margin, asked.tie
+        )
+        if not any(self.incumbents.offer(near[k]) for k in np.argsort(costs, kind="stable") if worth[k]):
+            return found
+        self.progress.leave(float(self.reducer.forced(self.box).sum()))
         return self.progress.found()
 
     def _explore(self) -> None:

@@ -26,11 +26,14 @@ from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
+from ifonly.search.branching import Best, Branching
 from ifonly.search.engine import NO_SOLVER, by_cells, separable
 from ifonly.search.grids import Grid, Part
+from ifonly.search.improving import Improving
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.kernel import Kernel, Offer, Said, compiled
 from ifonly.search.progress import Progress
+from ifonly.search.split_prices import Method, Prices, PriceTables
 from ifonly.tolerances import ROUNDING as _TIE
 
 __all__ = ["Cells", "Splitting"]
@@ -54,14 +57,17 @@ class Cells:
         assert question is not None
         incumbents = Incumbents.of(statement, box, progress)
         incumbents.open()
+        progress.tell_best()
         reducer = incumbents.reducer
         assert reducer.brackets is not None
         if progress.deadline.passed:
             return Found(Ended.GAVE_UP)
         progress.tell(Built(len(reducer.brackets.values), len(reducer.form.features())))
-        ended = Splitting(incumbents, question.most, ledger=progress.ledger).run(box, progress.deadline)
+        search = Splitting(incumbents, question.most, ledger=progress.ledger)
+        ended = search.run(box, progress.deadline)
         progress.tell_best()
         if ended is not Ended.CLOSED:
+            progress.raise_floor(min(search.bound, progress.budget))
             return Found(Ended.GAVE_UP)
         progress.solver = NO_SOLVER
         return progress.found()
@@ -75,20 +81,17 @@ class _Node:
     share: float
     around: Part
     leaves: IntArray
+    prices: Prices | None = None
+    steps: int = 0
+    bound: float = -np.inf
 
 
-@dataclass(frozen=True, eq=False)
-class _Best:
-    """Best leaf of each tree within a node, as a box: cells from `begin` to `end`, the levels that each `holds`."""
+@dataclass
+class _Pace:
+    """Parts after which the progress of a search is judged next, and the share that must be closed by then."""
 
-    begin: IntArray
-    end: IntArray
-    holds: BoolArray
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return int(self.holds.shape[1])
+    look: int
+    least: float
 
 
 class Splitting:
@@ -115,6 +118,8 @@ class Splitting:
         How many parts were looked at.
     met
         Whether a point was found that is better than the incumbent before.
+    bound
+        No point of the box that is within the budget costs less, where prices were used.
     """
 
     def __init__(
@@ -130,7 +135,11 @@ class Splitting:
         self.incumbents, self.reducer, self.progress = incumbents, incumbents.reducer, incumbents.progress
         self.most, self.patient, self.ledger, self.any_point = most, patient, ledger, any_point
         self.tuning, self.most_parts = self.reducer.statement.query.tuning.cells, most_parts
-        self.parts, self.met = 0, False
+        self.pricing = self.reducer.statement.query.tuning.prices
+        self.method: Method | None = None
+        self.improving: Improving | None = None
+        self.parts, self.met, self.bound = 0, False, -np.inf
+        self._stop: int | None = None  # parts after which this run ends
         self._noted = False  # whether the ledger has the last split already
 
     def run(self, box: Box, deadline: Deadline) -> Ended:
@@ -139,19 +148,76 @@ class Splitting:
         assert brackets is not None
         if deadline.left() < self.tuning.seconds_per_leaf * len(brackets.leaves.node):
             return Ended.LIMIT
+        if not self._open(box, brackets):
+            return Ended.CLOSED
+        if not self._can_price():
+            return self._search(deadline)
+        pricing = self.pricing
+        most = self.tuning.most_parts  # of either search
+        self._stop = min(most, pricing.plain_parts_compiled if compiled() else pricing.plain_parts)
+        ended = self._search(deadline)
+        if ended is not Ended.GAVE_UP:
+            return ended
+        self._forget_parts()
+        ledger, self.ledger = self.ledger, None  # prices of all splits in all parts are too many to be kept
+        if not self._open(box, brackets):
+            self.ledger = ledger
+            return self._closed_by_itself()
+        self.method = Method.of(pricing, self.grid, self.values[:, 0], self.tree)
+        self._stop = None if self.patient else self.parts + min(most, pricing.most_parts)
+        ended = self._search(deadline if self.patient else deadline.within(pricing.share * deadline.left()))
+        if ledger is None:
+            return ended
+        self.ledger, self.method = ledger, None
+        return self._search_again(box, brackets, deadline, ended)
+
+    def _search_again(self, box: Box, brackets: Brackets, deadline: Deadline, ended: Ended) -> Ended:
+        """Search without prices once more, whose parts are kept; if that takes too long, what prices closed is closed."""
+        if not self._open(box, brackets):
+            return Ended.CLOSED
+        bound, closed = self.bound, ended is Ended.CLOSED
+        self._stop = self.parts + self.tuning.most_parts if closed else None
+        again = self._search(deadline.within(self.pricing.again * deadline.left()) if closed else deadline)
+        self.bound = max(bound, self.bound)
+        if again is not Ended.CLOSED:
+            self._forget_parts()
+        return Ended.CLOSED if closed else again
+
+    def _closed_by_itself(self) -> Ended:
+        """Close a box of which the budget leaves nothing: it is its only part."""
+        if self.ledger is not None:
+            self.ledger.leaf()
+        return Ended.CLOSED
+
+    def _forget_parts(self) -> None:
+        """Take back the parts of a search that was given up."""
+        self._noted = False
+        if self.ledger is not None:
+            self.ledger.clear()
+
+    def _open(self, box: Box, brackets: Brackets) -> bool:
+        """Tabulate what the budget leaves of a box, if it leaves anything."""
         box = self.reducer.within(box, self.progress.budget)
         if box.empty() is not None:
-            if self.ledger is not None:
-                self.ledger.leaf()
-            return Ended.CLOSED
+            self._closed_by_itself()
+            return False
         self._tabulate(box, brackets)
+        return True
+
+    def _can_price(self) -> bool:
+        """Whether prices help where the search without them gets nowhere."""
+        if self.any_point or len(self.need) > 1 or not self.grid.numbers:
+            return False
+        return bool(np.isfinite(self.grid.cost).all() and np.isfinite(self.grid.level_cost).all())
+
+    def _search(self, deadline: Deadline) -> Ended:
+        self.bound = -np.inf  # what an earlier run proved is no proof of this one
         return self._by_kernel(deadline) if compiled() else self._by_numpy(deadline)
 
     def _by_numpy(self, deadline: Deadline) -> Ended:
         """Search part by part with NumPy."""
-        whole = self.grid.whole()
-        stack = [_Node(whole, 1.0, whole, self._inhabited())]
-        done, look, least = 0.0, self.tuning.first_look, self.tuning.least_done
+        stack = [self._whole()]
+        done, pace = 0.0, _Pace(self.tuning.first_look, self.tuning.least_done)
         while stack:
             node = stack.pop()
             self.parts += 1
@@ -159,16 +225,13 @@ class Splitting:
             if self.ledger is not None:
                 self._note(self.ledger, children)
             stack += children
+            self.bound = min((open_.bound for open_ in stack), default=np.inf)
             if not children:
                 done += node.share
             if self.met and self.any_point:
                 return Ended.LIMIT
-            if self.parts == self.most_parts and stack:
+            if stack and self._gives_up(pace, done):
                 return Ended.GAVE_UP
-            if self.parts >= look and not self.patient:
-                if done < least or self.parts >= self.tuning.most_parts:
-                    return Ended.GAVE_UP
-                look, least = 2 * look, 10.0 * least
             if deadline.passed:
                 return Ended.LIMIT
         return Ended.CLOSED
@@ -176,18 +239,17 @@ class Splitting:
     def _by_kernel(self, deadline: Deadline) -> Ended:
         """Search with the compiled kernel, and look at its progress, the deadline and Ctrl-C every few milliseconds."""
         try:
-            kernel = Kernel(self, self._inhabited(), self.most, keeps_trail=self.ledger is not None)
+            order = self._inhabited()
+            kernel = Kernel(self, order, self.most, keeps_trail=self.ledger is not None, method=self.method)
         except MemoryError:
             return Ended.GAVE_UP
-        look, least, met = self.tuning.first_look_compiled, self.tuning.least_done, Offer.REFUSED
+        pace, met = _Pace(self.tuning.first_look_compiled, self.tuning.least_done), Offer.REFUSED
         before = self.parts
         while True:
             if deadline.passed:
                 return Ended.LIMIT
-            ends = [end for end in (self.most_parts, None if self.patient else look) if end is not None]
-            most = min(ends, default=self.parts + self.tuning.most_parts) - self.parts
-            run = kernel.run(self.progress.budget, met, most)
-            self.parts = before + run.parts
+            run = kernel.run(self.progress.budget, met, self._next_look(pace) - self.parts)
+            self.parts, self.bound = before + run.parts, run.bound
             if self.ledger is not None:
                 self.ledger.data += run.trail
             if run.said is Said.CLOSED:
@@ -198,12 +260,38 @@ class Splitting:
                 met = self._offer(kernel.meeting())
                 if self.met and self.any_point:
                     return Ended.LIMIT
-            elif self.parts == self.most_parts:
+            elif self._gives_up(pace, run.done):
                 return Ended.GAVE_UP
-            elif self.parts >= look and not self.patient:
-                if run.done < least or self.parts >= self.tuning.most_parts:
-                    return Ended.GAVE_UP
-                look, least = 2 * look, 10.0 * least
+
+    # -- limits -------------------------------------------------------------------------------------------------
+    def _next_look(self, pace: _Pace) -> int:
+        """Return the number of parts at which the search may be given up."""
+        ends = [end for end in (self.most_parts, self._stop) if end is not None]
+        if self._stop is None and not self.patient:
+            ends.append(pace.look)
+        return min(ends, default=self.parts + self.tuning.most_parts)
+
+    def _gives_up(self, pace: _Pace, done: float) -> bool:
+        """Whether the parts that are allowed are used up, or next to nothing was closed by them."""
+        if any(end is not None and self.parts >= end for end in (self.most_parts, self._stop)):
+            return True
+        if self._stop is not None or self.patient or self.parts < pace.look:
+            return False
+        if done < pace.least or self.parts >= self.tuning.most_parts:
+            return True
+        pace.look, pace.least = 2 * pace.look, 10.0 * pace.least
+        return False
+
+    def _whole(self) -> _Node:
+        """Return the whole as a node."""
+        whole, order = self.grid.whole(), self._inhabited()
+        if self.method is None:
+            self.improving = None
+            return _Node(whole, 1.0, whole, order)
+        method = self.method
+        tables = PriceTables(self.grid, self.values, self.tree, order, self.most, method.error)
+        self.improving = Improving(tables, method, float(self.need[0]))
+        return _Node(whole, 1.0, whole, order, tables.whole(), method.first_steps)
 
     def _tabulate(self, box: Box, brackets: Brackets) -> None:
         """Tabulate what the box leaves open."""
@@ -211,6 +299,7 @@ class Splitting:
         self.grid = Grid(self.reducer, box, leaves)
         self.values = brackets.values_of(leaves)
         self.tree = leaves.tree
+        self.branching = Branching(self.grid)
         largest = np.abs(self.values).max(axis=0) * brackets.trees.n_trees
         self.need = -brackets.constant - _TIE * np.maximum(1.0, np.maximum(largest, np.abs(brackets.constant)))
 
@@ -226,18 +315,46 @@ class Splitting:
     # -- one part -----------------------------------------------------------------------------------------------
     def _split(self, node: _Node) -> list[_Node]:
         """Reduce a node and branch: two children, the more promising one last (the stack pops it first); empty if pruned."""
-        part = self._reduced(node.part)
+        part = self.grid.reduced(node.part, self.most, self.progress.budget)
         if part is None:
             return []
         leaves = self._alive(part, node)
+        if self.improving is not None and len(np.unique(self.tree[leaves])) < self.improving.tables.n_trees:
+            return []
         best = self._best(part, leaves)
         if best is None:
             return []
-        halves = self._between(part, best)
-        if halves is None:
-            halves = self._beside(part, self._meeting(part, best))
+        if node.prices is not None and self.improving is not None:
+            return self._split_priced(node, part, leaves, node.prices, self.improving)
+        halves = self._halves(part, best)
         share = node.share / max(len(halves), 1)
         return [_Node(half, share, part, leaves) for half in halves]
+
+    def _halves(self, part: Part, best: Best) -> list[Part]:
+        """Split where the best leaves are apart, or else beside where they meet."""
+        halves = self.branching.between(part, best)
+        return self._beside(part, self.branching.meeting(part, best)) if halves is None else halves
+
+    def _split_priced(
+        self, node: _Node, part: Part, leaves: IntArray, prices: Prices, improving: Improving
+    ) -> list[_Node]:
+        """Improve the prices of a part and branch by them; while steps are left, or after a better point, look again."""
+        method = improving.method
+        steps = min(node.steps, method.at_once)
+        got = improving.improved(part, leaves, prices, steps, self.progress.budget, node.bound)
+        if got is None:
+            return []
+        taken = got.point is not None and self._offer(got.point) is Offer.TAKEN
+        left = node.steps if taken else node.steps - method.at_once
+        if left > 0:
+            return [_Node(got.part, node.share, got.part, got.leaves, got.prices, left, got.cost)]
+        halves = self.branching.between_priced(got)
+        if halves is None:
+            tree = self.tree[got.leaves]
+            first = got.leaves[np.diff(tree, prepend=-1) != 0]
+            halves = self._halves(got.part, self.branching.best(got.part, first))
+        share = node.share / max(len(halves), 1)
+        return [_Node(half, share, got.part, got.leaves, got.prices, method.steps, got.cost) for half in halves]
 
     def _note(self, ledger: Ledger, children: Sequence[_Node]) -> None:
         """Note a pruned part, or how it was split. The stack pops the last child first, so the notes are in pre-order.
@@ -250,31 +367,8 @@ class Splitting:
         if not children:
             ledger.leaf()
             return
-        grid, (later, sooner) = self.grid, (child.part for child in children)
-        apart = np.flatnonzero((later.low != sooner.low) | (later.high != sooner.high))
-        if apart.size:
-            k = int(apart[0])
-            last = min(int(later.high[k]), int(sooner.high[k]))
-            ledger.cut(grid.numbers[k], float(grid.highest[grid.first[k] + last]), bool(sooner.low[k] > last))
-        else:
-            c = int(grid.owner[np.flatnonzero(later.allowed != sooner.allowed)[0]])
-            ledger.levels(grid.categories[c], sooner.allowed[grid.span(c)])
-
-    def _reduced(self, part: Part) -> Part | None:
-        """Return what the budget and the number of changes leave of a part."""
-        grid = self.grid
-        if self.most < len(grid.numbers) + len(grid.categories) + grid.changed_elsewhere:
-            away = grid.changed(part)
-            count = int(away[0].sum() + away[1].sum()) + grid.changed_elsewhere
-            if count > self.most:
-                return None
-            if count == self.most:
-                part = grid.staying(part, away)
-        numbers, levels = grid.least(part)
-        spare = self.progress.budget - grid.elsewhere - float(numbers.sum() + levels.sum())
-        if not spare >= 0.0:
-            return None
-        return part if spare == np.inf else grid.within(part, (numbers + spare, levels + spare))
+        later, sooner = (child.part for child in children)
+        self.grid.note_halves(ledger, sooner, later)
 
     def _alive(self, part: Part, node: _Node) -> IntArray:
         """Return the leaves that are open in a part; only features in which it is smaller than before are looked at."""
@@ -287,7 +381,7 @@ class Splitting:
             leaves = leaves[grid.holds[span][part.allowed[span]][:, leaves].any(axis=0)]
         return leaves
 
-    def _best(self, part: Part, leaves: IntArray) -> _Best | None:
+    def _best(self, part: Part, leaves: IntArray) -> Best | None:
         """Return the best leaf of each tree; None when even these do not reach the goal together."""
         tree = self.tree[leaves]
         first = np.concatenate(([0], np.flatnonzero(tree[1:] != tree[:-1]) + 1))
@@ -305,77 +399,9 @@ class Splitting:
             count = np.diff(first, append=len(leaves))
             hits = np.flatnonzero(values[:, g] == np.repeat(tops[:, g], count))
             best = leaves[hits[np.diff(tree[hits], prepend=-1) != 0]]
-        grid = self.grid
-        begin = np.maximum(grid.begin[:, best], part.low[:, None])
-        end = np.minimum(grid.end[:, best], part.high[:, None])
-        return _Best(begin, end, grid.holds[:, best] & part.allowed[:, None])
-
-    # -- best leaves that lie apart -----------------------------------------------------------------------------
-    def _between(self, part: Part, best: _Best) -> list[Part] | None:
-        """Split where most best leaves lie on either side, along a number or between one level and the others."""
-        along, cell = self._apart(best)
-        among, entry = self._at_odds(part, best)
-        if along >= among and along > 0:
-            k = int(self.grid.number_of[cell])
-            return self._halves(part, k, cell - int(self.grid.first[k]))
-        if among > 0:
-            return self._one_level(part, entry)
-        return None
-
-    def _apart(self, best: _Best) -> tuple[int, int]:
-        """Return how many best leaves end at or before a cell, while no fewer begin behind it, and at which cell."""
-        grid, trees = self.grid, best.n_trees
-        if not grid.numbers:
-            return 0, 0
-        n = len(grid.cost)
-        before = trees * grid.number_of
-        ended = np.bincount((best.end + grid.first[:, None]).ravel(), minlength=n).cumsum() - before
-        begun = np.bincount((best.begin + grid.first[:, None]).ravel(), minlength=n).cumsum() - before
-        score = np.minimum(ended, trees - begun)
-        cell = int(score.argmax())
-        return int(score[cell]), cell
-
-    def _at_odds(self, part: Part, best: _Best) -> tuple[int, int]:
-        """Return how many best leaves want a level and no other one, while no fewer rule it out, and which level."""
-        grid = self.grid
-        if not grid.categories:
-            return 0, 0
-        wide = np.add.reduceat(best.holds, grid.entry_first, axis=0, dtype=np.int64)
-        only = (best.holds & (wide[grid.owner] == 1)).sum(axis=1)
-        hold = best.holds.sum(axis=1)
-        score = np.where(part.allowed, np.minimum(only, best.n_trees - hold), 0)
-        entry = int(score.argmax())
-        if score[entry] == 0:
-            # Sets can meet two by two and still have nothing in common.
-            apart = ~np.logical_or.reduceat(hold == best.n_trees, grid.entry_first)
-            if not apart.any():
-                return 0, 0
-            score = np.where(part.allowed & apart[grid.owner], np.minimum(hold, best.n_trees - hold), 0)
-            entry = int(score.argmax())
-        return int(score[entry]), entry
-
-    def _halves(self, part: Part, k: int, cell: int) -> list[Part]:
-        """Split a number behind a cell; the side of the cheapest value comes last."""
-        below = part.numbers(k, int(part.low[k]), cell)
-        above = part.numbers(k, cell + 1, int(part.high[k]))
-        return [above, below] if self.grid.cheapest[k] <= cell else [below, above]
-
-    def _one_level(self, part: Part, entry: int) -> list[Part]:
-        """Split a category into one level and the others; the side of what it is now comes last."""
-        grid = self.grid
-        others = grid.owner != grid.owner[entry]
-        this = np.arange(len(grid.entries)) == entry
-        only, rest = part.levels(others | this), part.levels(~this)
-        return [rest, only] if grid.home[entry] else [only, rest]
+        return self.branching.best(part, best)
 
     # -- best leaves that meet ----------------------------------------------------------------------------------
-    def _meeting(self, part: Part, best: _Best) -> Part:
-        """Return the part that all best leaves have in common."""
-        common = np.asarray(best.holds.all(axis=1))
-        if not self.grid.numbers:
-            return Part(part.low, part.high, common)
-        return Part(best.begin.max(axis=1), best.end.min(axis=1), common)
-
     def _beside(self, part: Part, meeting: Part) -> list[Part]:
         """Offer the cheapest point of the intersection as incumbent; branch so that cheaper points lie in the other child."""
         grid = self.grid
@@ -390,36 +416,27 @@ class Splitting:
         dearer = np.concatenate([there[0] - here[0], there[1] - here[1]])
         k = int(dearer.argmax()) if dearer.size else -1
         if k < 0 or dearer[k] <= 0.0:
-            return [] if met is Offer.TAKEN else self._anywhere(part)
+            return [] if met is Offer.TAKEN else self.branching.anywhere(part)
         if k >= len(grid.numbers):
             span = np.zeros(len(grid.entries), dtype=np.bool_)
             span[grid.span(k - len(grid.numbers))] = True
             return [part.levels(~span | meeting.allowed), part.levels(~(span & meeting.allowed))]
         at = int(min(max(grid.cheapest[k], meeting.low[k]), meeting.high[k]))
-        return self._halves(part, k, at - 1 if at > grid.cheapest[k] else at)
+        return self.branching.halves(part, k, at - 1 if at > grid.cheapest[k] else at)
 
     def _offer(self, meeting: Part) -> Offer:
         """Offer the cheapest point of the intersection as incumbent; say what became of it.
 
         In the intersection every tree is in its best leaf, so all points have the same scores: where these miss the goal, as
-        at a tie that the bound could not tell from a win, none of them is an answer.
+        at a tie that the bound could not tell from a win, none of them is an answer. The checker of proofs knows this only of
+        boxes in which any point would do.
         """
         u = self.grid.point(meeting, self.incumbents.start)
         if self.incumbents.offer(u):
             self.met = True
+            self.progress.tell_best()  # a search with prices may take long, and whoever waits may be content with it
             return Offer.TAKEN
-        misses = self.any_point and not self.reducer.goal.holds(self.incumbents.query, u[None, :])[0]
+        if self.ledger is not None and not self.any_point:
+            return Offer.REFUSED
+        misses = not self.reducer.goal.holds(self.incumbents.query, u[None, :])[0]
         return Offer.DEAD if misses else Offer.REFUSED
-
-    def _anywhere(self, part: Part) -> list[Part]:
-        """Split a part whose cheapest point was refused by the last digits of a sum, or by the number of changes."""
-        width = part.high - part.low
-        if width.size and width.max() > 0:
-            k = int(width.argmax())
-            return self._halves(part, k, int(part.low[k] + width[k] // 2))
-        if self.grid.entries.size:
-            left = np.add.reduceat(part.allowed, self.grid.entry_first, dtype=np.int64)
-            open_ = np.flatnonzero(part.allowed & (left > 1)[self.grid.owner])
-            if open_.size:
-                return self._one_level(part, int(open_[0]))
-        return []

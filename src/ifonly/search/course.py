@@ -9,11 +9,12 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.models.abilities import distance_from_ties
+from ifonly.models.forms.compose import magnitude
 from ifonly.question.found import Found
 from ifonly.question.statement import Statement
-from ifonly.question.wrapping import Search
+from ifonly.question.wrapping import Search, Wraps
 from ifonly.runtime.tuning import Answering
-from ifonly.tolerances import SCORE_OPERATIONS, SOLVER_ROUNDINGS
+from ifonly.tolerances import DUST, SCORE_OPERATIONS, SOLVER_ROUNDINGS
 
 __all__ = ["Course"]
 
@@ -31,7 +32,7 @@ class Course:
     certified
         The question that the bound holds for.
     origin
-        The question with its first margin.
+        The question with its first margin, or, once it has climbed, with that of firm answers.
     noise
         How far the gaps of the goal may be off by rounding.
     at_the_edge
@@ -50,6 +51,9 @@ class Course:
         The least margin of which it was shown that nothing clears it, points that were ruled out aside.
     spare
         An answer that is confirmed, with its cost, while a firmer or a proven one is looked for.
+    below
+        Whether it began within rounding of the threshold, and has not risen from there. An optimum there that the model
+        confirms is proven for all points.
     """
 
     search: Search
@@ -67,6 +71,7 @@ class Course:
     none: bytes | None = None
     out_of_reach: float = np.inf
     spare: tuple[FloatArray, float] | None = None
+    below: bool = False
 
     @classmethod
     def of(cls, search: Search, statement: Statement, noise: float, tuning: Answering) -> Course:
@@ -76,7 +81,9 @@ class Course:
         if edge:
             # the noise is a bound for all rows: answers that the model confirms may clear their threshold by less
             margins = [2.0 * noise / SCORE_OPERATIONS, 8.0 * noise / SCORE_OPERATIONS, *margins]
-        return cls(search, statement, statement, statement, noise, edge, iter(margins), tuning.repairs, tuning.ties)
+        first = replace(statement, margin=-noise, tie=-noise) if _is_wide(statement, noise) else statement
+        own = iter(margins), tuning.repairs, tuning.ties
+        return cls(search, first, first, statement, noise, edge, *own, below=first is not statement)
 
     @property
     def whole(self) -> bool:
@@ -92,6 +99,11 @@ class Course:
     def descended(self) -> bool:
         """Whether nothing clears the first margin, and what lies within rounding of its threshold is asked for."""
         return self.certified.margin < self.origin.margin
+
+    @property
+    def proven(self) -> Statement:
+        """The question that the bound holds for, without the points that were ruled out on the way."""
+        return replace(self.origin, margin=self.certified.margin, tie=self.certified.tie)
 
     @property
     def shows_none(self) -> bool:
@@ -131,11 +143,18 @@ class Course:
         if self.whole and self.statement.demands == self.origin.demands and self.none is None:
             self.none = found.trail
 
-    def climb(self, best: tuple[FloatArray, float]) -> None:
+    def rise(self) -> bool:
+        """Ask for what clears the first margin, after the model has refused what lies nearer; False: that was asked."""
+        below, self.below = self.below, False
+        if below:
+            self.statement = self.certified = self.origin
+        return below
+
+    def climb(self, best: tuple[FloatArray, float], firm: Statement) -> None:
         """Ask for what clears the threshold as an answer has to: proven is what a bound shows for all of that."""
-        margin = 2.0 * self.firm
         self.spare = best
-        self.statement = self.certified = replace(self.statement, margin=margin, tie=margin)
+        self.statement = self.certified = firm
+        self.origin = replace(self.origin, margin=firm.margin, tie=firm.tie)
 
     def descend(self) -> bool:
         """Ask for what lies within rounding of its threshold, before anything is called impossible; False: that is done.
@@ -159,3 +178,12 @@ class Course:
         if margin is not None:
             self.statement = replace(finer, margin=margin)
         return margin is not None
+
+
+def _is_wide(statement: Statement, noise: float) -> bool:
+    """Whether points of a grid that rounding cannot tell from a lost tie may well be answers: columns lie far from zero."""
+    form = statement.form
+    if not statement.margin == 0.0 < statement.tie or any(isinstance(d, Wraps) for d in statement.demands):
+        return False
+    spread = float(magnitude(form, statement.box(), centred=True).max())
+    return distance_from_ties(form) == 0.0 and noise > DUST * spread

@@ -17,7 +17,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.search.progress import Progress
 
-__all__ = ["NO_SOLVER", "Engine", "Separable", "by_cells", "fills_gaps", "largest_only", "separable"]
+__all__ = ["NO_SOLVER", "Engine", "Separable", "by_cells", "fills_gaps", "largest_only", "quadratic_only", "separable"]
 
 
 class Engine(Protocol):
@@ -80,6 +80,17 @@ def largest_only(statement: Statement) -> Separable | None:
     ):
         return None
     return _on_single_features(statement) if statement.costs().free() else None
+
+
+def quadratic_only(statement: Statement) -> Separable | None:
+    """Return the same where the only cost of numbers is a square of a linear map of their moves (Mahalanobis), else None."""
+    coupled = statement.coupled
+    if len(coupled) != 1 or any(isinstance(c, HasConsequences) for c in statement.criteria):
+        return None
+    costs, numbers = statement.costs(), statement.query.schema.numeric
+    if costs.curves or any(part[numbers].any() for part in (costs.linear, costs.square, costs.price)):
+        return None
+    return _on_single_features(statement) if coupled[0].factor(statement.query) is not None else None
 
 
 def _on_single_features(statement: Statement) -> Separable | None:

@@ -19,8 +19,11 @@ from ifonly.question.guidance import Branch, Branches
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Ledger, alternatives
 from ifonly.runtime.deadline import Deadline
+from ifonly.search.balls import Balls
 from ifonly.search.boxes import Boxes
 from ifonly.search.cells import Cells
+from ifonly.search.composites import Composites
+from ifonly.search.ellipsoid import Ellipsoid
 from ifonly.search.engine import NO_SOLVER, Engine
 from ifonly.search.largest import LargestChange
 from ifonly.search.linear import Knapsack
@@ -33,7 +36,17 @@ from ifonly.tolerances import ROUNDING
 
 __all__ = ["ENGINES", "WITH_SOLVER", "engines_for", "find"]
 
-ENGINES: tuple[Engine, ...] = (Knapsack(), SingleTree(), Cells(), LargestChange(), Networks(), Boxes())
+ENGINES: tuple[Engine, ...] = (
+    Knapsack(),
+    Ellipsoid(),
+    SingleTree(),
+    Cells(),
+    LargestChange(),
+    Networks(),
+    Composites(),
+    Balls(),
+    Boxes(),
+)
 WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # of a solver that is to solve every question: "highs only"
 
 NEVER = Deadline.never()
@@ -105,13 +118,14 @@ class _Hunt:
 
     def over_branches(self, statement: Statement, demand: Demand, branches: Iterable[Branch]) -> Found:
         """Search alternatives in the order of their bounds until the next bound passes the best answer."""
-        best, value, open_bound = Found.nothing(), self.limits.cutoff, np.inf
+        best, value, unfinished = Found.nothing(), self.limits.cutoff, False
+        least = np.inf  # of the bounds of all alternatives so far: within a gap, a dearer one may hold the best point
         trails: dict[int | None, bytes] = {}
         for branch in branches:
             if branch.bound > value * (1.0 - ROUNDING):
                 break
             if self.deadline.passed:
-                open_bound = min(open_bound, branch.bound)
+                least, unfinished = min(least, branch.bound), True
                 break
             others = tuple(branch.demand if d is demand else d for d in statement.demands)
             part = replace(statement, demands=others)
@@ -120,26 +134,26 @@ class _Hunt:
             except SolverFailed:
                 if best.u is None:
                     raise
-                open_bound = min(open_bound, branch.bound)  # what was found before is not lost
+                least, unfinished = min(least, branch.bound), True  # what was found before is not lost
                 continue
             # The bounds of alternatives may be linear programs, even where all that is left of one needs no solver.
             solver = self.backend.label if found.solver == NO_SOLVER and branch.by_solver else found.solver
             trails[branch.name] = found.trail
             found = replace(found, solver=solver, trail=b"")
-            if found.ended is not Ended.CLOSED:
-                open_bound = min(open_bound, max(found.bound, branch.bound))
+            least = min(least, max(found.bound, branch.bound))
+            unfinished |= found.ended is not Ended.CLOSED
             if found.u is not None:
                 cost = float(part.objective(found.u[None, :])[0])
+                least = min(least, cost)
                 if best.u is None or cost < value:
-                    best, value = replace(found, bound=min(found.bound, cost)), min(cost, value)
+                    best, value = found, min(cost, value)
             elif best.u is None and not found.infeasible:
                 best = found
             if found.interrupted:
-                return replace(best, ended=Ended.INTERRUPTED, bound=min(best.bound, open_bound, branch.bound))
-        if open_bound < np.inf:
-            ended = Ended.LIMIT if best.ended is Ended.CLOSED else best.ended
-            return replace(best, ended=ended, bound=min(best.bound, open_bound))
-        return replace(best, trail=alternatives(trails))
+                return replace(best, ended=Ended.INTERRUPTED, bound=min(least, branch.bound))
+        if unfinished:
+            return replace(best, ended=Ended.LIMIT if best.ended is Ended.CLOSED else best.ended, bound=least)
+        return replace(best, bound=least, trail=alternatives(trails))
 
 
 def _nothing(*, proof: bool) -> Found:

@@ -159,6 +159,21 @@ class Grid:
             return away, np.empty(0, dtype=np.bool_)
         return away, ~np.logical_or.reduceat(part.allowed & self.home, self.entry_first)
 
+    def reduced(self, part: Part, most: int, budget: float) -> Part | None:
+        """Return what a budget and a number of changes leave of a part; None: nothing."""
+        if most < len(self.numbers) + len(self.categories) + self.changed_elsewhere:
+            away = self.changed(part)
+            count = int(away[0].sum() + away[1].sum()) + self.changed_elsewhere
+            if count > most:
+                return None
+            if count == most:
+                part = self.staying(part, away)
+        numbers, levels = self.least(part)
+        spare = budget - self.elsewhere - float(numbers.sum() + levels.sum())
+        if not spare >= 0.0:
+            return None
+        return part if spare == np.inf else self.within(part, (numbers + spare, levels + spare))
+
     def staying(self, part: Part, away: tuple[BoolArray, BoolArray]) -> Part:
         """Return the part in which everything but what is `away` already stays as it is."""
         low, high = (np.where(away[0], end, self.unchanged) for end in (part.low, part.high))
@@ -181,6 +196,17 @@ class Grid:
                 boxes.append(part.levels(~(here & hole.allowed)))
             part = part.levels(~here | hole.allowed)
         return boxes
+
+    def note_halves(self, ledger: Ledger, first: Part, second: Part) -> None:
+        """Note the split of a part into two, of which the first one comes next."""
+        apart = np.flatnonzero((first.low != second.low) | (first.high != second.high))
+        if apart.size:
+            k = int(apart[0])
+            last = min(int(first.high[k]), int(second.high[k]))
+            ledger.cut(self.numbers[k], float(self.highest[self.first[k] + last]), bool(first.low[k] > last))
+        else:
+            c = int(self.owner[np.flatnonzero(first.allowed != second.allowed)[0]])
+            ledger.levels(self.categories[c], first.allowed[self.span(c)])
 
     def note_around(self, ledger: Ledger, part: Part, hole: Part) -> None:
         """Note these boxes, each split off what comes next: the hole is the first part, and the last box the second."""

@@ -16,6 +16,7 @@ from ifonly.data.schema import Numeric
 from ifonly.models.abilities import LinearScores
 from ifonly.models.forms.scan import Brackets, TreeScan
 from ifonly.program.box import Box
+from ifonly.question.abilities import Counts
 from ifonly.question.guidance import Proposes
 from ifonly.question.statement import Statement
 from ifonly.runtime.memo import cached_property
@@ -62,6 +63,18 @@ class Incumbents:
         budget = self.progress.budget
         if self.reducer.brackets is None or budget == np.inf or self.reducer.size(self.box, budget) > self.tuning.small:
             self.rows()
+            self.climb()
+
+    def climb(self) -> Known | None:
+        """Carry out one change after the other that lifts the scores most: where few may change, or nothing is known yet."""
+        brackets = self.reducer.brackets
+        most = min((d.at_most() for d in self.statement.demands if isinstance(d, Counts)), default=len(self.schema))
+        if brackets is None or (self.best is not None and most >= len(self.schema)):
+            return self.best
+        u = self._climbed(brackets, most)
+        if u is not None:
+            self.offer(self._shrunk(u, TreeScan(brackets, u)))
+        return self.best
 
     def quick(self) -> Known | None:
         """Look at what the demands propose, and at changes of single features."""
@@ -86,10 +99,10 @@ class Incumbents:
         brackets = self.reducer.brackets
         if brackets is None:
             settled = self.best is not None and isinstance(self.reducer.form, LinearScores)
-            for u in self._near_rows(0 if settled else most):  # a linear program needs no second opinion
+            for u in self.near_rows(0 if settled else most):  # a linear program needs no second opinion
                 self.offer(self._pulled(u))
             return self.best
-        for u in self._near_rows(most):
+        for u in self.near_rows(most):
             self.offer(self._shrunk(u, TreeScan(brackets, u)))
         return self.best
 
@@ -187,7 +200,7 @@ class Incumbents:
             if isinstance(demand, Proposes):
                 yield from demand.candidates(self.statement, self.box, self.deadline)
 
-    def _near_rows(self, most: int) -> list[FloatArray]:
+    def near_rows(self, most: int) -> list[FloatArray]:
         """Return training rows with the wanted outcome, moved into the box, the cheapest few."""
         training, goal = self.query.training, self.reducer.goal
         good = training.sample[goal.holds_scores(training.sample_scores)]
@@ -218,7 +231,7 @@ class Incumbents:
         goal = self.reducer.goal
         u = u.copy()
         costs = self.reducer.separable.per_feature(self.query, u[None, :])[0]
-        for j in np.argsort(-costs):
+        for j in np.argsort(-costs, kind="stable"):
             if self.deadline.passed:
                 return u
             part = self.schema.slice(int(j))
@@ -270,6 +283,53 @@ class Incumbents:
             self._set(u, best)
             scan.move(j, int(menu.position[best]))
             now[j] = menu.cost[best]
+
+    def _climbed(self, brackets: Brackets, most: int) -> FloatArray | None:
+        """Return a point with at most so many changes that reaches the goal; when they are used up, they are exchanged."""
+        u, scan, changed = self.start.copy(), TreeScan(brackets, self.start), list[int]()
+        level = float(scan.here().min())
+        while not self.deadline.passed:
+            best = self._lifts(scan, changed, most)
+            dropped = -1
+            if len(changed) >= most and (best is None or best[0] <= level + _DUST):
+                best = None
+                for j in changed:  # one of them home again, and another one in its place
+                    self._place(scan, self.start, j)
+                    other = self._lifts(scan, [i for i in changed if i != j], most)
+                    self._place(scan, u, j)
+                    if other is not None and other[0] > (level + _DUST if best is None else best[0]):
+                        best, dropped = other, j
+            if best is None or best[0] <= level + _DUST:
+                return None
+            if dropped >= 0:
+                self._place(scan, self.start, dropped)
+                part = self.schema.slice(dropped)
+                u[part] = self.start[part]
+                changed.remove(dropped)
+            level, option = best
+            j = int(self.menu.feature[option])
+            self._set(u, option)
+            scan.move(j, int(self.menu.position[option]))
+            if j not in changed:
+                changed.append(j)
+            if level >= -_TIE:
+                return u
+        return None
+
+    def _lifts(self, scan: TreeScan, changed: list[int], most: int) -> tuple[float, int] | None:
+        """Return the entry of the menu after which the least gap is largest (the cheapest that reaches the goal), and it."""
+        gaps = _singles(scan)[self.menu.place].min(axis=1)
+        if len(changed) >= most:
+            gaps = np.where(np.isin(self.menu.feature, changed), gaps, -np.inf)
+        if not gaps.size:
+            return None
+        reached = gaps >= -_TIE
+        best = int(np.where(reached, self.menu.cost, np.inf).argmin()) if reached.any() else int(gaps.argmax())
+        return float(gaps[best]), best
+
+    def _place(self, scan: TreeScan, u: FloatArray, j: int) -> None:
+        """Give a feature of a scan the value that it has in a point."""
+        scan.move(j, scan.leaves.position(j, u[self.schema.slice(j)]))
 
     def _by_feature(self, below: float) -> dict[int, IntArray]:
         """Return the entries of the menu that cost less, per feature."""

@@ -17,6 +17,7 @@ import numpy as np
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.tuning import CellSearch
 from ifonly.search.grids import Grid, Part
+from ifonly.search.split_prices import Method
 from ifonly.tolerances import DUST
 
 __all__ = ["Kernel", "Offer", "Run", "Said", "compiled", "kernel_in_use"]
@@ -61,11 +62,15 @@ class Offer(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Account of a run: how it ended, all parts so far, the share of the whole that is closed, new events of the trail."""
+    """Account of a run: how it ended, all parts so far, the share of the whole that is closed, new events of the trail.
+
+    With prices, no point within the budget costs less than `bound`.
+    """
 
     said: Said
     parts: int
     done: float
+    bound: float
     trail: bytes
 
 
@@ -111,9 +116,19 @@ class Kernel:
         How many features may change.
     keeps_trail
         Whether the parts are written down.
+    method
+        How prices are improved; None: a search without prices.
     """
 
-    def __init__(self, tables: Tables, order: IntArray, most: int, *, keeps_trail: bool = False) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        order: IntArray,
+        most: int,
+        *,
+        keeps_trail: bool = False,
+        method: Method | None = None,
+    ) -> None:
         assert _built is not None
         tuning = tables.tuning
         self._grid, self._work = tables.grid, tuning.kernel_work
@@ -131,13 +146,16 @@ class Kernel:
         listed += [_as(np.bool_, grid.holds), _as(np.int64, order), _as(np.int64, tables.tree[order])]
         listed += [_as(np.float64, tables.values[order]), _as(np.float64, tables.need)]
         count = int(grid.changed_elsewhere)
-        self._search = _built.opened(listed, grid.elsewhere, DUST, count, int(most), keeps_trail, tuning.kernel_bytes)
+        prices = () if method is None else (tuple(method),)
+        self._search = _built.opened(
+            listed, grid.elsewhere, DUST, count, int(most), keeps_trail, tuning.kernel_bytes, *prices
+        )
 
     def run(self, budget: float, met: Offer, most_parts: int) -> Run:
         """Go on for so many parts, or for some milliseconds; `met`: what became of the last point that was offered."""
         assert _built is not None
-        said, parts, done, trail = _built.run(self._search, budget, met, most_parts, self._work)
-        return Run(Said(said), parts, done, trail)
+        said, parts, done, bound, trail = _built.run(self._search, budget, met, most_parts, self._work)
+        return Run(Said(said), parts, done, bound, trail)
 
     def meeting(self) -> Part:
         """Return the part in which the best leaves meet, after `Said.OFFER`."""

@@ -286,6 +286,8 @@ class _Search:
             self._offer(table, left)
             return _Bounded(left.cost, None, 0.0)
         for _ in range(self.tuning.most_lines):
+            if top >= self.budget:  # what could be offered is no better
+                return _Bounded(top, None, price)
             if right.gain <= left.gain:
                 break
             slope = (right.cost - left.cost) / (right.gain - left.gain)
@@ -357,6 +359,8 @@ class _Search:
         return min([least, *(point.cost - price * point.gain for point in points)])
 
     def _offer(self, table: Sequence[_Entry], picked: _Picked) -> None:
+        if picked.gain < self.need - 2.0 * self.dust and not self.incumbent.curved:
+            return  # it gains too little, and nothing can be made longer
         self.incumbent.offer({e.j: point for e, point in zip(table, picked.points, strict=True)})
 
     def _value(self, picked: _Picked, price: float) -> float:

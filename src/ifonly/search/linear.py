@@ -7,7 +7,7 @@ least (see `ifonly.search.knapsack`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -28,7 +28,9 @@ from ifonly.search.knapsack import Fork, cheapest_moves
 from ifonly.search.moves import Jump, Slide
 from ifonly.search.progress import Progress
 
-__all__ = ["Knapsack"]
+__all__ = ["Knapsack", "Mover", "goal_row", "jumps_of", "one_linear_row", "starts_elsewhere"]
+
+_NO_GAIN = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,10 @@ class Knapsack:
 
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether the scores are linear, the goal is one row of them, and costs and demands are those of single features."""
-        if not isinstance(statement.form, LinearScores) or _starts_elsewhere(statement, box):
+        question = separable(statement) if isinstance(statement.form, LinearScores) else None
+        if question is None or starts_elsewhere(statement, box) or statement.costs().curves:
             return False
-        question = separable(statement)
-        if question is None or statement.costs().curves or question.goal.is_curved():
-            return False
-        return len(question.goal.gaps([Affine()] * statement.form.n_outputs, 0.0)) == 1
+        return one_linear_row(statement, question.goal)
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Return the cheapest moves as a point; give up where they take too many nodes."""
@@ -66,7 +66,7 @@ class Knapsack:
         if progress.ledger is not None and found.ended is Ended.CLOSED:
             row.note(progress.ledger, found.tree)
         if found.ended is Ended.CLOSED and found.moves is None:
-            return Found.nothing()
+            return Found.nothing(bound=progress.budget)
         if found.moves is None:
             return Found(Ended.GAVE_UP)
         points = tuple(row.point(moves) for moves in found.better)
@@ -79,20 +79,25 @@ class Knapsack:
         return Found(found.ended, points[-1], found.bound, points, NO_SOLVER)
 
 
-def _starts_elsewhere(statement: Statement, box: Box) -> bool:
+def one_linear_row(statement: Statement, goal: Goal) -> bool:
+    """Whether a goal is one linear row of the scores."""
+    return not goal.is_curved() and len(goal.gaps([Affine()] * statement.form.n_outputs, 0.0)) == 1
+
+
+def starts_elsewhere(statement: Statement, box: Box) -> bool:
     """Whether the factual lacks a value, or lies outside the box: then moves do not begin at it."""
     return bool(box.missing.any()) or not box.contains(statement.query.factual[None, :])[0]
 
 
 @dataclass(frozen=True, eq=False)
-class _Mover:
+class Mover:
     """Moves of one feature towards the goal, and where they lead."""
 
     j: int
     moves: tuple[Jump, ...] | Slide
     levels: tuple[int, ...] = ()
     sign: float = 1.0
-    gain: FloatArray = field(default_factory=lambda: np.empty(0))
+    gain: FloatArray = field(default_factory=lambda: _NO_GAIN)
 
     def note(self, ledger: Ledger, at: float | None, row: _Row) -> None:
         """Note a fork: the side of staying, or of less, comes first.
@@ -125,7 +130,7 @@ class _Row:
     factual: FloatArray
     box: Box
     need: float
-    movers: tuple[_Mover, ...]
+    movers: tuple[Mover, ...]
 
     def point(self, moves: Mapping[int, float]) -> FloatArray:
         """Carry moves out, from the factual."""
@@ -146,39 +151,65 @@ class _Row:
             stack += [node.more, node.less]
 
 
-def _row(statement: Statement, box: Box, goal: Goal) -> _Row:
-    """Return the goal of linear scores as one row."""
-    query, form = statement.query, statement.form
-    scored = cast("LinearScores", form)
+def goal_row(statement: Statement, goal: Goal) -> tuple[FloatArray, float]:
+    """Return a goal that is one linear row as ``slope @ (u - factual) >= need``."""
+    query, scored = statement.query, cast("LinearScores", statement.form)
     entries = np.arange(query.schema.width)
     scores = [Affine(entries, w, float(b)) for w, b in zip(scored.weights, scored.intercept, strict=True)]
-    gaps = goal.gaps(scores, statement.margin, statement.tie)
+    (gap,) = goal.gaps(scores, statement.margin, statement.tie)
     slope = np.zeros(query.schema.width)
-    np.add.at(slope, gaps[0].columns, gaps[0].values)
-    need = -float(slope @ query.factual + gaps[0].constant)
-    movers = (_mover(statement, box, slope, j) for j in sorted(form.features()))
-    return _Row(query.factual, box, need, tuple(mover for mover in movers if mover is not None))
+    np.add.at(slope, gap.columns, gap.values)
+    return slope, -float(slope @ query.factual + gap.constant)
 
 
-def _mover(statement: Statement, box: Box, slope: FloatArray, j: int) -> _Mover | None:
-    """Return the moves of a feature that gain something, none of them beaten by another one."""
-    query, costs = statement.query, statement.costs()
-    feature, part = query.schema.features[j], query.schema.slice(j)
-    if isinstance(feature, Numeric):
-        rate, hat = float(slope[part][0]), float(query.factual[part][0])
-        reach = float(box.upper[j]) - hat if rate > 0 else hat - float(box.lower[j])
-        if rate == 0.0 or reach <= 0.0:
-            return None
-        fee, square, fixed = (float(cost[j]) for cost in (costs.linear, costs.square, costs.price))
-        slide = Slide(abs(rate), fee, fixed, reach, feature.step, square)
-        return _Mover(j, slide, sign=1.0 if rate > 0 else -1.0)
-    here = int(query.factual[part].argmax())
-    price = costs.level_costs(query.schema, j, query.factual)
-    gain = slope[part] - slope[part][here]
+def _row(statement: Statement, box: Box, goal: Goal) -> _Row:
+    """Return the goal of linear scores as one row, and the features that can gain something in it."""
+    slope, need = goal_row(statement, goal)
+    movers = {**_slides(statement, box, slope), **jumps_of(statement, box, slope)}
+    return _Row(statement.query.factual, box, need, tuple(movers[j] for j in sorted(movers)))
+
+
+def _slides(statement: Statement, box: Box, slope: FloatArray) -> dict[int, Mover]:
+    """Return the moves of the numbers that gain something."""
+    schema, costs, looked_at = statement.query.schema, statement.costs(), statement.form.features()
+    numbers = np.array([j for j in schema.numeric if j in looked_at], dtype=np.int64)
+    places = np.asarray(schema.starts)[numbers]
+    rate, hat = slope[places], statement.query.factual[places]
+    reach = np.where(rate > 0.0, box.upper[numbers] - hat, hat - box.lower[numbers])
+    some = (rate != 0.0) & (reach > 0.0)
+    columns = (numbers, np.abs(rate), costs.linear[numbers], costs.price[numbers], reach, costs.square[numbers])
+    movers = {}
+    for j, gain, fee, fixed, far, square, up in zip(*(c[some].tolist() for c in (*columns, rate > 0.0)), strict=True):
+        feature = schema.features[j]
+        assert isinstance(feature, Numeric)
+        movers[j] = Mover(j, Slide(gain, fee, fixed, far, feature.step, square), sign=1.0 if up else -1.0)
+    return movers
+
+
+def jumps_of(statement: Statement, box: Box, slope: FloatArray) -> dict[int, Mover]:
+    """Return the moves of the categories that gain something, none of them beaten by another one.
+
+    In plain lists: a category has a handful of levels, for which arrays take longer.
+    """
+    schema, factual, looked_at = statement.query.schema, statement.query.factual, statement.form.features()
+    chosen = [j for j in schema.categorical if j in looked_at]
+    if not chosen:
+        return {}
+    costs = statement.costs().entries(schema, factual, slice(None)).tolist()
+    columns = (slope.tolist(), costs, box.allowed.tolist(), factual.tolist())
+    movers = {j: _jump(j, *(column[schema.slice(j)] for column in columns)) for j in chosen}
+    return {j: mover for j, mover in movers.items() if mover is not None}
+
+
+def _jump(
+    j: int, slope: Sequence[float], price: Sequence[float], allowed: Sequence[bool], own: Sequence[float]
+) -> Mover | None:
+    here = own.index(max(own))
+    gain = [value - slope[here] for value in slope]
     jumps: list[Jump] = []
     levels: list[int] = []
-    for level in np.lexsort((-gain, price)):
-        if box.allowed[part][level] and gain[level] > (jumps[-1].gain if jumps else 0.0):
-            jumps.append(Jump(float(gain[level]), float(price[level] - price[here])))
-            levels.append(int(level))
-    return _Mover(j, tuple(jumps), tuple(levels), gain=gain) if jumps else None
+    for level in sorted(range(len(gain)), key=lambda k: (price[k], -gain[k])):
+        if allowed[level] and gain[level] > (jumps[-1].gain if jumps else 0.0):
+            jumps.append(Jump(gain[level], price[level] - price[here]))
+            levels.append(level)
+    return Mover(j, tuple(jumps), tuple(levels), gain=np.array(gain)) if jumps else None

@@ -18,6 +18,8 @@ __all__ = ["solve_problem"]
 
 def solve_problem(problem: Problem, backend: Backend, limits: Limits, on_event: OnEvent | None = None) -> Found:
     """Solve a built problem and read the point off the solution."""
+    if limits.seconds <= 0.0:  # nor is there time to write and balance the arrays
+        return Found(Ended.LIMIT, solver=backend.label)
     program, backend = with_blocks(problem.mip.arrays(), problem.blocks, backend, limits.tuning.columns)
     if on_event is not None:
         on_event(Built(program.n_columns, program.n_rows))

@@ -160,7 +160,10 @@ class Progress:
         unfinished = self.interrupted or self.open_bound < np.inf
         if self.best is None or self.best.cost > self.limits.cutoff:
             bound = max(self.open_bound, self.floor)
-            return Found(self._ended(), bound=bound) if unfinished else Found.nothing(self.solver)
+            if unfinished:
+                return Found(self._ended(), bound=bound)
+            # what lies between the budget and the cut-off is within the gap of it
+            return Found.nothing(self.solver, min(self.closed_bound, self.budget))
         bound = min(self.open_bound, self.closed_bound, self.budget, self.best.cost)
         bound = max(bound, min(self.floor, self.best.cost))
         ended = self._ended() if unfinished else Ended.CLOSED

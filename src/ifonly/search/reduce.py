@@ -29,15 +29,7 @@ from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import DUST as _DUST
 from ifonly.tolerances import FLOAT64_ROOM, ROUNDING
 
-__all__ = ["Menu", "Options", "Reducer"]
-
-
-@dataclass(frozen=True, eq=False)
-class Options:
-    """The values of one feature worth looking at, cheapest first: its canonical parts and their costs."""
-
-    parts: FloatArray
-    costs: FloatArray
+__all__ = ["Menu", "Reducer"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,28 +218,6 @@ class Reducer:
         return None if tighter is form else replace(self.statement, form=tighter)
 
     # -- candidate values ---------------------------------------------------------------------------------------
-    def options(self, box: Box) -> dict[int, Options]:
-        """Per feature the model looks at and one can act on: a value per cell (the nearest) or per level, cheapest first."""
-        cuts = self.form.cuts()
-        out = {}
-        for j in sorted(self.form.features()):
-            feature = self.schema.features[j]
-            if box.missing[j] or j in self.statement.exempt():
-                continue
-            if isinstance(feature, Numeric):
-                hat = float(self.query.factual[self.schema.starts[j]])
-                if np.isnan(hat) or j not in cuts:
-                    continue
-                low, high = float(box.lower[j]), float(box.upper[j])
-                points = Cells.of(feature, low, high, cuts[j]).nearest(hat)
-                price, parts = self.separable.numeric(j, points - hat), points[:, None]
-            else:
-                levels = np.flatnonzero(box.allowed[self.schema.slice(j)])
-                price, parts = self._levels[j][levels], np.eye(feature.width)[levels]
-            order = np.argsort(price, kind="stable")
-            out[j] = Options(parts[order], price[order])
-        return out
-
     def menu(self, box: Box) -> Menu:
         """Return the changes of single features that trees can tell apart: a value per cell (the nearest), or a level."""
         assert self.trees is not None

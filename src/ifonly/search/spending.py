@@ -116,6 +116,30 @@ class Free:
         on_grid = (self.step > 0.0) & (high > low)
         return np.where(on_grid, np.maximum(low, from_), low), np.where(on_grid, np.minimum(high, to), high)
 
+    def split(self, k: int, low: float, high: float) -> tuple[list[tuple[float, float]], float]:
+        """Split a number: what it is now, less and more, where that makes a difference to the cost; else two halves.
+
+        Also return the value that divides the halves, or that the three parts are of.
+        """
+        home, step, origin, room = (float(a[k]) for a in (self.home, self.step, self.origin, self.room))
+        counts = self.price[k] > 0.0 or self.most < self.n_features
+        if low <= home <= high and (counts or low < home < high):
+            if not counts:
+                return [(low, home), (home, high)], home
+            if not step:
+                below, above = np.nextafter(home, -np.inf), np.nextafter(home, np.inf)
+            else:
+                below = (np.ceil((home + origin - 2.0 * room) / step) - 1.0) * step - origin + room
+                above = (np.floor((home + origin + 2.0 * room) / step) + 1.0) * step - origin - room
+            return [(low, float(below)), (home, home), (float(above), high)], home
+        middle = 0.5 * (low + high)
+        if step:
+            cell = float(np.floor((middle + origin) / step)) * step - origin
+            return [(low, cell + room), (cell + step - room, high)], cell + 0.5 * step
+        if not low < middle < high:
+            return [(low, low), (high, high)], low
+        return [(low, middle), (middle, high)], middle
+
 
 class Spent(NamedTuple):
     """Least cost of each node at which a linear function may reach 0, and the point that does.
@@ -140,6 +164,10 @@ class Spent(NamedTuple):
     rate: FloatArray
     excess: FloatArray
 
+    def pick(self, which: IntArray) -> Spent:
+        """Return those of some of the nodes."""
+        return Spent(self.cost[which], self.numbers[which], self.levels[which], self.rate[which], self.excess[which])
+
 
 class _Items(NamedTuple):
     """Knapsack items, per node and row: the value at the cheapest point, and gain and cost of each feature's best move."""
@@ -152,12 +180,13 @@ class _Items(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Nodes: per node, the interval of each number and the allowed levels; and the budget for all changes."""
+    """Nodes: per node, the interval of each number, the allowed levels and its name; and the budget for all changes."""
 
     free: Free
     low: FloatArray
     high: FloatArray
     allowed: BoolArray
+    name: IntArray
     budget: float = np.inf
 
     def __len__(self) -> int:
@@ -165,7 +194,9 @@ class Nodes:
 
     def pick(self, which: BoolArray | IntArray) -> Nodes:
         """Return some of the nodes."""
-        return replace(self, low=self.low[which], high=self.high[which], allowed=self.allowed[which])
+        return replace(
+            self, low=self.low[which], high=self.high[which], allowed=self.allowed[which], name=self.name[which]
+        )
 
     # -- costs ---------------------------------------------------------------------------------------------------
     @cached_property
@@ -203,7 +234,7 @@ class Nodes:
         return np.where(self._away > 0.0, on, np.where(free.price > 0.0, at_home, on))
 
     @cached_property
-    def _more(self) -> FloatArray:
+    def more(self) -> FloatArray:
         """Per category: the least that a level costs beyond the cheapest."""
         if not self.free.first.size:
             return self._levels
@@ -279,7 +310,7 @@ class Nodes:
         least = self.least[:, n:][:, free.owner]
         home = np.maximum.reduceat(np.where((self._levels <= least)[:, None], levels, -np.inf), free.first, axis=2)
         top = np.maximum.reduceat(np.where(self.allowed[:, None], levels, -np.inf), free.first, axis=2)
-        more = np.broadcast_to(self._more[:, None], home.shape)
+        more = np.broadcast_to(self.more[:, None], home.shape)
         return _Items(
             base + home.sum(axis=2),
             np.concatenate([gain, top - home], axis=2),

@@ -52,11 +52,13 @@ class Incumbent:
         self._keep(self._taken_back(dict(moves), spare))
         if spare <= 0.0:
             return
+        count = len(moves)
         for _, j in sorted((-points[j].cost, j) for j in moves):
             if points[j].gain <= spare:
                 spare -= points[j].gain
                 del moves[j]
-        self._keep(self._taken_back(moves, spare))
+        if len(moves) < count:
+            self._keep(self._taken_back(moves, spare))
 
     def _taken_back(self, moves: dict[int, float], spare: float) -> dict[int, float]:
         """Shorten slides by what is gained too much, the dearest gain first; those with a square and no grid together.
@@ -98,11 +100,19 @@ class Incumbent:
         return spare
 
     def _keep(self, moves: dict[int, float]) -> None:
+        if len(moves) > self.most:
+            return
+        cost = sum([self._cost(j, move) for j, move in moves.items()])
+        if not cost < self.value:
+            return
         gain = sum(self.point(j, move).gain for j, move in moves.items())
-        cost = sum(self.point(j, move).cost for j, move in moves.items())
-        if cost < self.value and gain >= self.need - self.dust and len(moves) <= self.most:
+        if gain >= self.need - self.dust:
             self.value, self.best = cost, moves
             self.found.append(moves)
+
+    def _cost(self, j: int, move: float) -> float:
+        feature = self.features[j]
+        return feature.cost(move) if isinstance(feature, Slide) else feature[int(move)].cost
 
     def point(self, j: int, move: float) -> Point:
         """Return gain and cost of a move."""

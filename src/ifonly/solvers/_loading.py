@@ -19,7 +19,7 @@ from threading import Lock
 
 from ifonly.errors import SolverFailed
 
-__all__ = ["load_highspy"]
+__all__ = ["load_highspy", "loads_within"]
 
 _SHARED, _OWN = b"libhighs.so.1", b"libifonly.so1"
 _RIVAL = "ortools"
@@ -38,6 +38,11 @@ def load_highspy() -> None:
     """
     with _LOADING:
         _load()
+
+
+def loads_within(seconds: float, needed: float) -> bool:
+    """Whether highspy is there already, or some seconds are what its import needs, which nobody can interrupt."""
+    return seconds >= needed or "highspy" in sys.modules
 
 
 def _load() -> None:

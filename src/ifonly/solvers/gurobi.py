@@ -11,7 +11,7 @@ from ifonly.arrays import FloatArray
 from ifonly.errors import SolverFailed
 from ifonly.program.mip import MipArrays
 from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Packaged, Solution, Status
-from ifonly.tolerances import NO_GAP
+from ifonly.tolerances import FEASIBILITY, NO_GAP
 
 __all__ = ["BACKEND", "Gurobi"]
 
@@ -59,6 +59,7 @@ def _load(model: Any, program: MipArrays, limits: Limits) -> Any:
     model.Params.TimeLimit = max(float(limits.seconds), 0.0)
     model.Params.MIPGap = limits.relative_gap
     model.Params.MIPGapAbs = NO_GAP
+    model.Params.IntFeasTol = FEASIBILITY  # as the other solvers; its own is ten times as much, of a whole range
     model.Params.Threads = 1
     model.Params.Seed = limits.solver_seed
     if limits.second_setting:

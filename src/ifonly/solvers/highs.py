@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,8 +16,9 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.errors import SolverFailed
 from ifonly.program.mip import MipArrays
-from ifonly.solvers._loading import load_highspy
+from ifonly.solvers._loading import load_highspy, loads_within
 from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Packaged, Solution, Status
+from ifonly.solvers.beside import Beside
 from ifonly.tolerances import LP_EXACT, NO_GAP
 
 __all__ = ["BACKEND", "Highs", "load", "write_program"]
@@ -45,6 +46,8 @@ class Highs(Packaged):
         """Solve, collecting every incumbent on the way; a run without a verdict is repeated without presolve."""
         if program.n_columns == 0:
             return _solve_empty(program)
+        if not loads_within(limits.seconds, limits.tuning.solving.loading):
+            return Solution(Status.OUT_OF_TIME)
         began = time.perf_counter()
         answer = _attempt(program, limits, on_incumbent, {})
         if answer.status is Status.FAILED:
@@ -62,14 +65,44 @@ def _attempt(
     highs = load(program)
     for key, value in (_options(program, limits) | options).items():
         highs.setOptionValue(key, value)
-    pool: list[tuple[float, FloatArray]] = []
-    _listen(highs, pool, on_incumbent)
-    with _interruptible(highs) as flag:
-        highs.run()
-    answer = _answer(highs, program, pool, flag)
+    heard = _Heard(on_incumbent)
+    with _interruptible() as flag:
+        _listen(highs, heard, flag)
+        patience = limits.seconds + limits.tuning.solving.patience
+        if not heard.solve.run(highs.run, patience, heard.hear):
+            return _left_behind(program, heard, flag)
+    answer = _answer(highs, program, heard.pool, flag)
     if answer.status is Status.OPTIMAL and answer.bound > limits.cutoff:  # what is solved at the root may lie beyond it
         return Solution(Status.INFEASIBLE, bound=np.inf)
     return answer
+
+
+@dataclass
+class _Heard:
+    """Incumbents and the dual bound that were heard of a solve while it ran."""
+
+    on_incumbent: IncumbentHook | None
+    bound: float = -np.inf
+    pool: list[tuple[float, FloatArray]] = field(default_factory=list)
+    solve: Beside[tuple[float, float, FloatArray]] = field(default_factory=Beside)
+
+    def hear(self, incumbent: tuple[float, float, FloatArray]) -> None:
+        objective, bound, values = incumbent
+        self.pool.append((objective, values))
+        if self.on_incumbent is not None:
+            self.on_incumbent(objective, bound, values)
+
+
+def _left_behind(program: MipArrays, heard: _Heard, flag: threading.Event) -> Solution:
+    """Return what was heard of a solve that did not look at the clock in time."""
+    stopped = flag.is_set()
+    if not heard.pool:
+        ended = Status.INTERRUPTED if stopped else Status.OUT_OF_TIME
+        return Solution(ended, bound=heard.bound, interrupted=stopped)
+    values = heard.pool[-1][1]
+    objective = float(program.cost @ values + program.offset)
+    bound = min(heard.bound, objective)
+    return Solution(Status.FEASIBLE, values, objective, bound, tuple(heard.pool), interrupted=stopped)
 
 
 def _options(program: MipArrays, limits: Limits) -> dict[str, object]:
@@ -136,30 +169,35 @@ def write_program(program: MipArrays, path: Path) -> None:
     highs.writeModel(str(path))
 
 
-def _listen(highs: Any, pool: list[tuple[float, FloatArray]], on_incumbent: IncumbentHook | None) -> None:
-    """Collect incumbents and tell the caller of each."""
+def _listen(highs: Any, heard: _Heard, flag: threading.Event) -> None:
+    """Collect incumbents and dual bounds of a solve; stop it when the flag is set, or nobody waits for it any more."""
 
     def on_solution(event: Any) -> None:
-        values = np.array(event.data_out.mip_solution)
-        objective = float(event.data_out.objective_function_value)
-        pool.append((objective, values))
-        if on_incumbent is not None:
-            on_incumbent(objective, float(event.data_out.mip_dual_bound), values)
+        data = event.data_out
+        heard.solve.tell(
+            (float(data.objective_function_value), float(data.mip_dual_bound), np.array(data.mip_solution))
+        )
+
+    def stop(event: Any) -> None:
+        if flag.is_set() or heard.solve.left:
+            event.data_in.user_interrupt = True
+
+    def bounded(event: Any) -> None:
+        heard.bound = max(heard.bound, float(event.data_out.mip_dual_bound))
+        stop(event)
 
     highs.cbMipImprovingSolution += on_solution
+    highs.cbMipInterrupt += bounded
+    highs.cbSimplexInterrupt += stop
 
 
 @contextmanager
-def _interruptible(highs: Any) -> Iterator[threading.Event]:
+def _interruptible() -> Iterator[threading.Event]:
     """Turn Ctrl-C during the solve into a polite stop; the caller learns of it from the flag."""
     flag = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield flag
         return
-
-    def stop(event: Any) -> None:
-        if flag.is_set():
-            event.data_in.user_interrupt = True
 
     def on_signal(number: int, frame: object) -> None:
         del number, frame
@@ -167,8 +205,6 @@ def _interruptible(highs: Any) -> Iterator[threading.Event]:
 
     previous = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, on_signal)
-    highs.cbMipInterrupt += stop
-    highs.cbSimplexInterrupt += stop
     try:
         yield flag
     finally:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import MipArrays
+from ifonly.solvers._loading import loads_within
 from ifonly.solvers.backend import Limits, Solution, Status
 from ifonly.solvers.bounds import safe_bound
 from ifonly.solvers.highs import load
@@ -28,6 +29,8 @@ def solve_linear(program: MipArrays, limits: Limits, *, exact: bool = False) -> 
         from ifonly.solvers.highs import BACKEND  # noqa: PLC0415 - a program without columns has no linear program
 
         return BACKEND.solve(program, limits)
+    if not loads_within(limits.seconds, limits.tuning.solving.loading):
+        return Solution(Status.OUT_OF_TIME)
     began = time.perf_counter()
     highs = load(program)
     if exact:

@@ -3,7 +3,8 @@
 Rows near the factual and between training rows are labelled by the black box. A readable model of their leads is searched
 for the cheapest point that meets all demands and costs less than the best confirmed row so far. The black box judges it;
 rows on the way to it and around it are labelled, and the surrogate is learned again. The rounds end when the surrogate
-knows nothing cheaper, or no round has made the answer cheaper for a while.
+knows nothing cheaper, when no round has made the answer cheaper for a while, or when the rows that cost less are so few that
+the black box was asked about every one.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ifonly.result.values import Certificate, Counterfactual, Explanation
 from ifonly.search.answering import Answer, Question, Several
 from ifonly.search.engines import find
 from ifonly.solvers.backend import Limits
+from ifonly.surrogate.exhausting import all_cheaper, as_many
 from ifonly.surrogate.learning import LEARNERS, Learned, learn
 from ifonly.surrogate.oracle import Oracle, known_leads, sample_said
 from ifonly.surrogate.pulling import Puller
@@ -79,7 +81,7 @@ class ObservedQuestion(Question):
         rounds.run()
         if rounds.u is None:
             raise OutOfTime(_none(statement))
-        found = Found(Ended.LIMIT, rounds.u, solver=f"surrogate ({rounds.name})" if rounds.name else "surrogate")
+        found = Found(Ended.LIMIT, rounds.u, solver=rounds.who)
         return Answer(self._counterfactual(rounds.u, statement, found), rounds.u, found, statement)
 
     def _counterfactual(self, u: FloatArray, statement: Statement, found: Found) -> Counterfactual:
@@ -125,6 +127,7 @@ class _Rounds:
     u: FloatArray | None = None
     cost: float = np.inf
     name: str = ""
+    asked: int | None = None  # rows that cost less, if all of them were put to the black box and refused
     rows: list[FloatArray] = field(default_factory=list)
     leads: list[FloatArray] = field(default_factory=list)
 
@@ -138,18 +141,57 @@ class _Rounds:
     def run(self) -> None:
         """Label, pull, then learn and search until nothing gets better."""
         self._begin()
+        self._exhaust()
         self._rounds()
         self._refine()
+        self._exhaust(at_last=True)
+
+    @property
+    def who(self) -> str:
+        """The finder of the answer, in words for people."""
+        by = f"surrogate ({self.name})" if self.name else "surrogate"
+        return by if self.asked is None else f"{by}; refused all {self.asked:,} cheaper rows"
 
     def _refine(self) -> None:
         if self.u is not None:
             self.u, self.cost = self.puller.refined(self.u, self.cost)
 
+    def _exhaust(self, *, at_last: bool = False) -> None:
+        """Put all rows that cost less to the black box, if they are few enough; the first that it confirms is the cheapest.
+
+        At last, where they are too many, the cheapest of them.
+        """
+        if self.asked is not None or self.oracle.spent:
+            return
+        most = min(self.tuning.exhausted, self.oracle.affordable)
+        rows = all_cheaper(self.statement, self.sampler.box, self.cost, most)
+        whole = rows is not None
+        if rows is None and at_last:
+            rows = as_many(self.statement, self.sampler.box, self.cost, most, self.tuning.halvings)
+        if rows is None:
+            return
+        rows = rows[self.puller.meets(rows)]
+        found = self._first(rows)
+        if found is not None:
+            self._keep([rows[found]])
+        # What could not be asked about is not known to be refused.
+        known = found is not None or (whole and not self.oracle.spent)
+        self.asked = (len(rows) if found is None else found) if known else None
+
+    def _first(self, rows: FloatArray) -> int | None:
+        """Return the place of the first row that the black box confirms; None if there is none, or no more can be asked."""
+        for at in range(0, len(rows), self.tuning.most):
+            good = np.flatnonzero(self.oracle.confirmed(rows[at : at + self.tuning.most]))
+            if good.size or self.oracle.spent:
+                return at + int(good[0]) if good.size else None
+        return None
+
     def _rounds(self) -> None:
         names, idle, strict, seconds = list(LEARNERS), 0, 0.0, self.tuning.fit
         agreed: dict[str, float] = {}
         for turn in range(self.tuning.rounds):
-            if self.oracle.spent or self.oracle.deadline.left() < 1.5 * seconds or idle >= self.tuning.patience:
+            tired = idle >= self.tuning.patience or self.asked is not None
+            if tired or self.oracle.spent or self.oracle.deadline.left() < 1.5 * seconds:
                 return
             # First each learner in turn; then those that agree most with the black box, the best one mostly.
             order = sorted(agreed, key=lambda n: -agreed[n])
@@ -163,6 +205,8 @@ class _Rounds:
             refused, knows_more = self._search(learned, strict)
             strict = strict + self.tuning.stricter if refused else 0.0
             better = self.cost < before
+            if better:
+                self._exhaust()
             idle = 0 if better else idle + 1 + (not knows_more and turn >= len(names))
 
     # -- labelling ------------------------------------------------------------------------------------------------

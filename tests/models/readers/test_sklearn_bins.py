@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ifonly import Explainer, UnsupportedModel
 from ifonly.testing import check_reader
+from portions import one_in
 from reading import mixed_frame, outcome
 
 FRAME = mixed_frame(160)
@@ -27,7 +28,7 @@ def bins(encode: str = "ordinal", n: int = 4) -> KBinsDiscretizer:
     return KBinsDiscretizer(n, encode=encode, strategy="uniform")
 
 
-@pytest.mark.parametrize("encode", CODINGS)
+@pytest.mark.parametrize("encode", one_in(3, CODINGS))
 @pytest.mark.parametrize("last", [LogisticRegression(), DecisionTreeClassifier(max_depth=3, random_state=0)], ids=repr)
 def test_bins_of_scaled_numbers(encode: str, last: Any) -> None:
     check_reader(make_pipeline(StandardScaler(), bins(encode), last).fit(X, YES), X, points=900, rows=1)
@@ -41,7 +42,7 @@ def test_bins_of_a_category_are_a_table_of_its_levels(encode: str) -> None:
     check_reader(model, words, points=100)
 
 
-@pytest.mark.parametrize("encode", CODINGS)
+@pytest.mark.parametrize("encode", one_in(3, CODINGS))
 def test_bins_of_a_column_that_only_tells_of_gaps(encode: str) -> None:
     """A missing indicator depends on no value: its bin is a constant, but for rows with the gap."""
     holes = X.assign(debt=X["debt"].mask(np.arange(len(X)) % 4 == 0))
@@ -55,7 +56,7 @@ def in_order(*steps: tuple[str, Any]) -> Pipeline:
     return Pipeline(list(steps))
 
 
-@pytest.mark.parametrize("encode", CODINGS)
+@pytest.mark.parametrize("encode", one_in(2, CODINGS))
 def test_bins_behind_a_decreasing_map(encode: str) -> None:
     one = X[["debt"]]
     turned = PCA(1).fit(one)
@@ -66,7 +67,7 @@ def test_bins_behind_a_decreasing_map(encode: str) -> None:
     check_reader(model, one, points=600)
 
 
-@pytest.mark.parametrize("encode", CODINGS)
+@pytest.mark.parametrize("encode", one_in(2, CODINGS))
 def test_edges_that_no_value_reaches(encode: str) -> None:
     """Values are cut off at 0 and 1 before they are binned, so the outer edges never tell two of them apart."""
     clipped = MinMaxScaler(clip=True).fit(X)

@@ -15,6 +15,7 @@ from ifonly import Explainer, Proximity, Target, UnsupportedModel
 from ifonly.data.schema import Schema
 from ifonly.models.forms.polynomials import Polynomials
 from ifonly.testing import check_reader
+from portions import one_in
 from reading import mixed_frame, outcome
 
 FRAME = mixed_frame(200).assign(income=lambda f: f["income"] / 1000.0)
@@ -67,7 +68,7 @@ def test_polygons_hold_the_graph(degree, beyond):
         (LogisticRegression(), 3, "constant"),
         (LogisticRegression(), 2, "linear"),
         (LogisticRegression(), 3, "linear"),
-        (FOREST, 3, "constant"),
+        pytest.param(FOREST, 3, "constant", marks=pytest.mark.slow),
         (FOREST, 2, "linear"),
         pytest.param(FOREST, 1, "constant", marks=pytest.mark.slow),
         pytest.param(FOREST, 3, "linear", marks=pytest.mark.slow),
@@ -133,7 +134,7 @@ def test_a_periodic_spline_is_refused():
         Explainer(make_pipeline(SplineTransformer(extrapolation="periodic"), FOREST).fit(TWO, YES), TWO)
 
 
-@pytest.mark.parametrize("degree", [1, 3])
+@pytest.mark.parametrize("degree", one_in(2, [1, 3]))
 def test_the_answer_is_as_cheap_as_a_fine_grid_can_tell(degree):
     """Enumeration: no point of a grid of a million reaches the goal at less, and the grid comes close."""
     model = make_pipeline(SplineTransformer(n_knots=5, degree=degree), Ridge(1e-3))

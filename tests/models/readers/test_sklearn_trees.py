@@ -25,6 +25,7 @@ from sklearn.tree import (
 )
 
 from ifonly.errors import SchemaError, UnsupportedModel
+from portions import diagonals, one_in
 from tree_cases import agree, labels, mixed, mixed_labels, neighbours, opened, points, table, with_holes
 
 FRAME = table()
@@ -45,8 +46,7 @@ def check(estimator, frame, raw, missing=0.0):
     return model
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize(("holes", "classes"), diagonals(2, [False, True], [2, 3]))
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -142,7 +142,7 @@ def test_tie_of_boosting_goes_to_the_second_class():
     assert list(model.predict(U)) == ["b", "a", "b"]
 
 
-@pytest.mark.parametrize("scaler", [StandardScaler(), PowerTransformer()])
+@pytest.mark.parametrize("scaler", one_in(2, [StandardScaler(), PowerTransformer()]))
 def test_behind_a_scaler(scaler):
     estimator = make_pipeline(scaler, RandomForestClassifier(10, max_depth=5, random_state=0))
     estimator.fit(FRAME, labels(FRAME))

@@ -134,7 +134,7 @@ class Manifold(Remarks, Criterion):
         """Return how far each row is from the hull in scaled units, or how normal it is, measured anew."""
         cloud = self._cloud(query)
         if self.isolation is not None:
-            return {"isolation": self._normal(query, cloud).score(U)}
+            return {"isolation": self._normal(query, cloud).degree(U)}
         return {"hull_distance": self._hull(query, cloud).distance(U)}
 
     def remarks(self, query: Query, U: FloatArray) -> list[str]:

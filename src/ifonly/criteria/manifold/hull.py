@@ -23,6 +23,7 @@ from ifonly.solvers.priced_lp import Block, PricedProgram
 from ifonly.tolerances import LP_EXACT as _BEYOND
 from ifonly.tolerances import LP_ROOM as _ROOM
 from ifonly.tolerances import ROUNDING as _WOLFE_DUST
+from ifonly.tolerances import STEEPEST
 
 __all__ = ["Ball", "Costing", "Hull", "Meter", "Norm", "Slice"]
 
@@ -272,7 +273,8 @@ class Slice:
         moved = Affine(moves, np.ones(2))
         # x - up + down = xhat
         mip.row(x - Affine.of(int(moves[0])) + Affine.of(int(moves[1])), hat, hat)
-        cost = moved * float(c.linear[i] + c.price[i] / reach)
+        # a lower rate is a bound as well, and solvers take no numbers beyond 1e15: the reach may be two neighbouring floats
+        cost = moved * min(float(c.linear[i] + c.price[i] / reach), STEEPEST / self._unit)
         if c.square[i]:
             top = mip.column(0.0, reach * reach)
             for at in reach * np.array(self.tuning.hulls.tangents):

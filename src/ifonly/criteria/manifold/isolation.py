@@ -102,6 +102,12 @@ class Normal(Verifies, Loosens, Demand):
         with few_filters():
             return np.asarray(self.model.estimator.score_samples(rows), dtype=np.float64)
 
+    def degree(self, U: FloatArray) -> FloatArray:
+        """Return the scores by the form: the forest's own up to rounding, without its milliseconds."""
+        from ifonly.models.readers.sklearn_ensembles import path_scores  # noqa: PLC0415 - scikit-learn is loaded late
+
+        return path_scores(self.model.estimator[-1], self.model.read.form(U)[:, 0])
+
     def share_below(self, score: float) -> float:
         """Return the share of the rows that are no more normal than a score: the quantile it reaches."""
         below = int(np.searchsorted(self.scores, score + _DUST, side="right")) - 1

@@ -18,6 +18,7 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.criteria.robustness.nogo import far_shift, no_go
+from ifonly.criteria.robustness.worst_cell import worst_cell
 from ifonly.data.schema import Numeric, Schema
 from ifonly.program.cells import grid_floor
 from ifonly.program.mip import Affine, Convex, Mip
@@ -57,7 +58,11 @@ class Attack:
 
 def attack(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline = NEVER) -> Attack:
     """Look for the point of the ball around `u` with the least lead, among those whose lead is not enough."""
-    worst, deadline = Attack(True), deadline.within(limits.seconds)
+    deadline = deadline.within(limits.seconds)
+    cell = worst_cell(demand, u, deadline)
+    if cell is not None:
+        return Attack(cell.closed and cell.point is None, cell.point, cell.least)
+    worst = Attack(True)
     for k in range(len(demand.goal.gaps([Affine()] * demand.form.n_outputs, 0.0))):
         found = _attack_one(demand, u, k, backend, limits, deadline)
         if not found.safe and found.point is None:

@@ -28,7 +28,7 @@ from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
-from ifonly.question.wrapping import Embeds, Search, Wraps
+from ifonly.question.wrapping import Embeds, Enclosed, Encloses, Search, Wraps
 from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits
 from ifonly.tolerances import DUST as _WIDER
@@ -60,7 +60,7 @@ def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Embeds):
+class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Embeds, Encloses):
     """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter.
 
     Attributes
@@ -136,6 +136,12 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
         from ifonly.criteria.robustness.adversary import attack  # noqa: PLC0415 - loaded for robust questions only
 
         return not self.reach.any() or attack(self, u, backend, limits, deadline).safe
+
+    def enclosed(self) -> Enclosed | None:
+        """Return the lead that is demanded all over the ball; None without one, or once shifts and boxes were added."""
+        if not self.reach.any() or len(self.shifts) > 1 or self.nogo or self.form is not self.goal.read.form:
+            return None
+        return Enclosed(self.goal, self.form, self.enough, self.reach, self.norm, self.limits)
 
     def embedded(self, query: Query) -> list[Form]:
         """Return a copy of the form per shift; none for the first, which is no shift, where the goal has embedded it."""
@@ -242,7 +248,7 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
         query, costs = statement.query, statement.costs()
         for _ in range(query.tuning.balls.sweeps):
             paid = costs.per_feature(query, u[None, :])[0]
-            for j in map(int, np.argsort(-paid)[: int((paid > 0).sum())]):
+            for j in map(int, np.argsort(-paid, kind="stable")[: int((paid > 0).sum())]):
                 if deadline.passed:
                     return u
                 values = self._nearer(query, box, j, u)

@@ -17,7 +17,7 @@ from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.tuning import DEFAULT, Shaping
-from ifonly.tolerances import CHAINED_ROUNDING, DUST
+from ifonly.tolerances import CHAINED_ROUNDING, DUST, FEASIBILITY
 
 __all__ = ["Curve", "Softmax"]
 
@@ -116,7 +116,7 @@ class Softmax(Around):
         e = np.exp(s - s.max(axis=1, keepdims=True))
         return np.asarray(e / e.sum(axis=1, keepdims=True))
 
-    def _differences(self) -> Form:
+    def differences(self) -> Form:
         """Return the form of all ``s_k - s_l``, row by row: their bounds are tighter than those of the scores."""
         n = self.n_outputs
         eye = np.eye(n)
@@ -126,7 +126,7 @@ class Softmax(Around):
         """Add the curves, each over what the box lets its argument be."""
         s = self.inner.embed(mip, x)
         n = len(s)
-        low, high = (b.reshape(n, n) for b in score_bounds(self._differences(), x.box, self.budget))
+        low, high = (b.reshape(n, n) for b in score_bounds(self.differences(), x.box, self.budget))
         points = self.points or (np.empty(0),) * (2 * n - 1)
         total = s[0]
         for k in range(1, n):
@@ -143,7 +143,7 @@ class Softmax(Around):
     def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
         """Return bounds of the probabilities over a box, and within a budget."""
         n = self.n_outputs
-        low, high = (b.reshape(n, n) for b in score_bounds(self._differences(), box, budget))
+        low, high = (b.reshape(n, n) for b in score_bounds(self.differences(), box, budget))
         return (
             np.array([np.exp(-_log_sum(high[:, k])) for k in range(n)]),
             np.array([np.exp(-_log_sum(low[:, k])) for k in range(n)]),
@@ -172,16 +172,23 @@ def _log_sum(differences: FloatArray) -> float:
 
 
 def _bent(mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points: FloatArray, pieces: int) -> Affine:
-    """Add one curve over the bounds of its argument, whichever way they are known."""
+    """Add one curve over the bounds of its argument, whichever way they are known.
+
+    The chain goes on a little beyond both ends, by what a solver can see: with less, it calls a point at the very end of what
+    the argument can be impossible. Not by more than the curve's own scale: of arguments around 1e12 a solver sees a million,
+    and no exponential goes on for that long.
+    """
     if inner.is_constant:
         return Affine(constant=float(bend(np.array([inner.constant]))[0]))
     known = mip.bounds(inner)
     low, high = sorted((max(ends[0], known[0]), min(ends[1], known[1])))
-    room = DUST * max(1.0, abs(low), abs(high))
-    low, high = low - room, high + room
-    near = points[(points > low + room) & (points < high - room)]
-    at = np.unique(np.concatenate([bend.breakpoints(low, high, pieces), near]))
-    apart = np.concatenate([[True], np.diff(at) > 0.01 * room])
+    near, size = points[(points >= low) & (points <= high)], max(1.0, abs(low), abs(high))
+    if high - low <= FEASIBILITY * size and not near.size:
+        # the argument changes by less than a solver can see of it: the curve is any value that it has there
+        return mip.column(*bend.span(low - DUST * size, high + DUST * size), name="curve")
+    beyond = min(FEASIBILITY * size, bend.scale if isinstance(bend, Smooth) else np.inf)
+    at = np.unique(np.concatenate([bend.breakpoints(low - beyond, high + beyond, pieces), near]))
+    apart = np.concatenate([[True], np.diff(at) > 0.01 * DUST * size])
     return chain(mip, inner, bend, at[apart])
 
 

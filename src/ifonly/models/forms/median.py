@@ -60,9 +60,10 @@ class Median(Around):
 
     def __call__(self, U: FloatArray) -> FloatArray:
         """Return the medians of canonical rows."""
-        return self._medians(self.inner(U))
+        return self.of_scores(self.inner(U))
 
-    def _medians(self, scores: FloatArray) -> FloatArray:
+    def of_scores(self, scores: FloatArray) -> FloatArray:
+        """Return the medians of rows of scores."""
         order = np.argsort(scores, axis=1)
         reached = np.cumsum(self.weights[order], axis=1)
         middle = (reached >= 0.5 * reached[:, -1:]).argmax(axis=1)
@@ -75,7 +76,7 @@ class Median(Around):
         known = np.array([mip.bounds(score) for score in scores])
         low, high = score_bounds(self.inner, x.box, self.budget)
         low, high = np.maximum(low, known[:, 0]), np.minimum(high, known[:, 1])
-        least, most = (float(self._medians(ends[None, :])[0, 0]) for ends in (low, high))
+        least, most = (float(self.of_scores(ends[None, :])[0, 0]) for ends in (low, high))
         median = mip.column(least, most, name="median")
         share = self.weights / self.weights.sum()
         above, below = Affine(), Affine()
@@ -95,7 +96,7 @@ class Median(Around):
     def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
         """Return the medians of the bounds: a median never falls when a score rises."""
         low, high = score_bounds(self.inner, box, budget)
-        return self._medians(low[None, :])[0], self._medians(high[None, :])[0]
+        return self.of_scores(low[None, :])[0], self.of_scores(high[None, :])[0]
 
     def for_budget(self, box: Box, budget: Budget) -> Median:
         """Return the median with bounds that hold within the budget."""
@@ -105,9 +106,9 @@ class Median(Around):
         """Keep a greater distance from ties if `u` lies at one, and refine the inner form."""
         inner = self.inner.refined(u)
         scores, share = self.inner(u[None, :])[0], self.weights / self.weights.sum()
-        middle = self._medians(scores[None, :])[0, 0]
+        middle = self.of_scores(scores[None, :])[0, 0]
         sides = np.array([share[scores < middle].sum(), share[scores <= middle].sum()])
-        near = bool((np.abs(sides - 0.5) <= max(FEASIBILITY, 10.0 * self.away)).any())
+        near = bool((np.abs(sides - 0.5) <= 10.0 * max(FEASIBILITY, self.away)).any())
         # Scores that are constant around a point are told apart by ruling the point out, which loses no other.
         level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
         if inner is None and level == self.level:

@@ -87,8 +87,8 @@ class Votes:
         """Return the features the classifier looks at."""
         return self.read.form.features()
 
-    def _gaps(self) -> Form:
-        """Return the form of ``s_k - s_m`` for all pairs ``k < m``, in the order of `_pairs`."""
+    def gaps(self) -> Form:
+        """Return the form of ``s_k - s_m`` for all pairs ``k < m``, in the order of `pairs`."""
         return combine(self.read.form, *self.read.decision.pairs(self.n_outputs))
 
     @cached_property
@@ -96,16 +96,17 @@ class Votes:
         """The least difference from a tie that there can be, 0 if it is not known or lost in rounding."""
         if not getattr(self.read.form, "adds_exactly", False):
             return 0.0
-        return float(getattr(self._gaps(), "resolution", 0.0))
+        return float(getattr(self.gaps(), "resolution", 0.0))
 
-    def _pairs(self) -> list[tuple[int, int]]:
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return all pairs of classes ``k < m``."""
         n = self.n_outputs
         return [(k, m) for k in range(n) for m in range(k + 1, n)]
 
     def embed(self, mip: Mip, x: Inputs) -> list[Affine]:
         """Add one 0/1 column per class that the box leaves open, and a row per pair."""
-        gaps = self._gaps().embed(mip, x)
-        low, high = score_bounds(self._gaps(), x.box, self.budget)
+        gaps = self.gaps().embed(mip, x)
+        low, high = score_bounds(self.gaps(), x.box, self.budget)
         n = self.n_outputs
         if n == 2:
             first = mip.column(integer=True, name="votes")
@@ -115,7 +116,7 @@ class Votes:
             votes = [Affine.of(int(c)) for c in columns]
             # one class has the vote
             mip.row(Affine.total(votes), 1.0, 1.0)
-        for (k, m), gap, *known in zip(self._pairs(), gaps, low, high, strict=True):
+        for (k, m), gap, *known in zip(self.pairs(), gaps, low, high, strict=True):
             bounds = mip.bounds(gap)
             a, b = max(known[0], bounds[0]), min(known[1], bounds[1])
             size = max(b - a, DUST)
@@ -135,9 +136,9 @@ class Votes:
 
     def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
         """Return bounds of the votes: what the classifier can decide on at all."""
-        low, high = score_bounds(self._gaps(), box, budget)
+        low, high = score_bounds(self.gaps(), box, budget)
         can, must = np.ones(self.n_outputs), np.zeros(self.n_outputs)
-        for (k, m), a, b in zip(self._pairs(), low, high, strict=True):
+        for (k, m), a, b in zip(self.pairs(), low, high, strict=True):
             can[k], can[m] = can[k] * (b >= 0), can[m] * (a <= 0)
         if can.sum() == 1:
             must = can.copy()
@@ -150,9 +151,9 @@ class Votes:
     def refined(self, u: FloatArray) -> Votes | None:
         """Keep a greater distance from ties if `u` lies at one, and refine the classifier's form."""
         form = self.read.form.refined(u)
-        gaps = self._gaps()(u[None, :])[0]
+        gaps = self.gaps()(u[None, :])[0]
         size = max(float(np.abs(gaps).max()), 1.0)
-        near = bool((np.abs(gaps) <= max(FEASIBILITY, 10.0 * self.away) * size).any())
+        near = bool((np.abs(gaps) <= 10.0 * max(FEASIBILITY, self.away) * size).any())
         # Scores that are constant around a point are settled there as the classifier does, which loses no other.
         level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
         settled = () if self.raw() or not near else self._settled_at(u)

@@ -20,7 +20,7 @@ from ifonly.models.reading.outcomes import values
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import read_estimator, reads
 
-__all__ = ["mean_path", "read_isolation"]
+__all__ = ["mean_path", "path_scores", "read_isolation"]
 
 _TREES = frozenset({"DecisionTree", "ExtraTree"})
 
@@ -147,12 +147,24 @@ def read_isolation(estimator: Any, source: Source) -> Read:
     )
 
 
-def mean_path(estimator: Any, score: float) -> float:
-    """Return the least mean path length at which `score_samples` of an isolation forest is at least `score`."""
+def _whole_path(estimator: Any) -> float:
+    """Return the sum over all trees of the path length at which an isolation forest's score is -1/2."""
     from sklearn.ensemble._iforest import _average_path_length  # noqa: PLC0415 - scikit-learn is loaded late
 
-    n = len(estimator.estimators_)
-    whole = float(_average_path_length([estimator._max_samples])[0]) * n
+    return float(_average_path_length([estimator._max_samples])[0]) * len(estimator.estimators_)
+
+
+def path_scores(estimator: Any, paths: FloatArray) -> FloatArray:
+    """Return `score_samples` of an isolation forest for mean path lengths: ``-2 ** (-path / average path)``."""
+    whole = _whole_path(estimator)
+    if whole == 0.0:  # samples of one row have no path, and scikit-learn takes the quotient for 1
+        return np.full(paths.shape, -0.5)
+    return np.asarray(-(2.0 ** (-paths * len(estimator.estimators_) / whole)))
+
+
+def mean_path(estimator: Any, score: float) -> float:
+    """Return the least mean path length at which `score_samples` of an isolation forest is at least `score`."""
+    n, whole = len(estimator.estimators_), _whole_path(estimator)
     if whole == 0.0 or not -1.0 <= score < 0.0:
         return -np.inf if score <= -0.5 else np.inf
 

@@ -142,26 +142,22 @@ def _measured(transformer: Any, source: Source) -> list[Column]:
         Z = Z.toarray() if hasattr(Z, "toarray") else Z
         return np.asarray(Z, dtype=np.float64)
 
-    def of_levels(j: int) -> FloatArray:
+    def asked(U: FloatArray, features: Sequence[int]) -> FloatArray:
         try:
-            return out(source.vary_levels(j))
+            return out(U)
         except ValueError as error:
-            name = source.schema.names[j]
-            raise UnsupportedModel(
-                f"{source.where}{type(transformer).__name__} refuses a level of {name!r} that the schema knows ({error}). "
-                f"Drop levels that never occur, X[{name!r}] = X[{name!r}].cat.remove_unused_categories(), or fit it "
-                "with handle_unknown='ignore'."
-            ) from error
+            raise _refused_level(transformer, source, features, error) from error
 
-    base = out(source.base[None, :])[0]
+    features = sorted(set().union(*(c.features for c in source.columns)))
+    base = asked(source.base[None, :], features)[0]
     names = _names_out(transformer, len(base))
     owner: list[set[int]] = [set() for _ in base]
     weights = np.zeros((len(base), source.schema.width))
-    for group in source.level_groups(sorted(set().union(*(c.features for c in source.columns)))):
+    for group in source.level_groups(features):
         try:
             tables = source.each(group, out(source.vary_levels(*group)))
         except ValueError:  # one by one, to name the feature whose level is refused
-            tables = {j: of_levels(j) for j in group}
+            tables = {j: asked(source.vary_levels(j), [j]) for j in group}
         for j, table in tables.items():
             same = (table == table[0]) | (np.isnan(table) & np.isnan(table[0]))
             for k in np.flatnonzero(~same.all(axis=0)):
@@ -170,6 +166,17 @@ def _measured(transformer: Any, source: Source) -> list[Column]:
     return [
         Column(names[k], frozenset(owner[k]), weights[k], 0.0 if owner[k] else float(base[k])) for k in range(len(base))
     ]
+
+
+def _refused_level(transformer: Any, source: Source, features: Sequence[int], error: ValueError) -> UnsupportedModel:
+    """Return the refusal of an encoder that was fitted on rows without a level of one of these features."""
+    names = " or ".join(repr(source.schema.names[j]) for j in features)
+    example = source.schema.names[features[0]]
+    return UnsupportedModel(
+        f"{source.where}{type(transformer).__name__} refuses a level of {names} that the schema knows ({error}). "
+        f"Drop levels that never occur, X[{example!r}] = X[{example!r}].cat.remove_unused_categories(), or fit it "
+        "with handle_unknown='ignore'."
+    )
 
 
 def _names_out(transformer: Any, n: int) -> list[str]:

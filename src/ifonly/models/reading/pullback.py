@@ -18,7 +18,9 @@ from ifonly.tolerances import FLOAT32_ROOM, FLOAT64_ROOM, ROUNDING, SMALLEST_THR
 __all__ = ["Below", "Split", "pull_back"]
 
 BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
 Below = Callable[[FloatArray, FloatArray], BoolArray]
+Holds = Callable[[FloatArray, IntArray], BoolArray]  # at some values, each for the threshold of a given number
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +121,7 @@ def _turning(source: Source, column: int, j: int, thresholds: FloatArray, below:
     piece, which = np.nonzero(at_begin != at_end)
     limit = thresholds[which]
     swap = ~at_begin[piece, which]
-    cut = _bisect(source, j, lambda x: below(z(x), limit), swap, begin[piece], end[piece])
+    cut = _bisect(source, j, lambda x, k: below(z(x), limit[k]), swap, begin[piece], end[piece])
     near = (
         _near(lambda x, t: below(z(x), t), cut, limit, swap, source.tuning.neighbours) if feature.step is None else {}
     )
@@ -190,13 +192,13 @@ def _numeric(source: Source, j: int, column: int, thresholds: FloatArray, below:
         with np.errstate(all="ignore"), silenced():
             return source.values(source.vary(j, x), column)
 
-    def holds(x: FloatArray) -> BoolArray:
+    def holds(x: FloatArray, k: IntArray) -> BoolArray:
         with np.errstate(over="ignore"):
-            return below(z(x), thresholds)
+            return below(z(x), thresholds[k])
 
     first, last = _reach(source, c, j, z)
     low, high = np.full(len(thresholds), first), np.full(len(thresholds), last)
-    at_low, at_high = holds(low), holds(high)
+    at_low, at_high = _both(holds, low, high)
     swap = ~at_low & at_high
     high = np.where(at_low == at_high, low, high)
     low, high = _bracket(source, c, j, _last_below(below, thresholds), holds, swap, low, high)
@@ -210,15 +212,19 @@ def _numeric(source: Source, j: int, column: int, thresholds: FloatArray, below:
     ]
 
 
-def _bisect(
-    source: Source,
-    j: int,
-    holds: Callable[[FloatArray], BoolArray],
-    swap: BoolArray,
-    low: FloatArray,
-    high: FloatArray,
-) -> FloatArray:
-    """Return the last admissible value at which the predicate (swapped: its negation) still holds."""
+def _both(holds: Holds, low: FloatArray, high: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """Return whether each predicate holds at its low and at its high value, by one call."""
+    numbers = np.arange(len(low))
+    both = holds(np.concatenate([low, high]), np.concatenate([numbers, numbers]))
+    return both[: len(low)], both[len(low) :]
+
+
+def _bisect(source: Source, j: int, holds: Holds, swap: BoolArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the last admissible value at which the predicate (swapped: its negation) still holds.
+
+    A call of a transformer takes milliseconds however few values it is given, so several steps are taken by one: all
+    values that the next steps could come to are asked for, and the steps are then taken among them.
+    """
     feature = source.schema.features[j]
     assert isinstance(feature, Numeric)
     step = feature.step
@@ -227,14 +233,43 @@ def _bisect(
     else:
         left, right = (np.floor(low / step).astype(np.int64), np.ceil(high / step).astype(np.int64))
 
-        def back(k: npt.NDArray[np.int64]) -> FloatArray:
+        def back(k: IntArray) -> FloatArray:
             return np.round(k * step, feature.precision or 0)
 
-    while bool((right > left + 1).any()):
-        middle = (left & right) + ((left ^ right) >> 1)
-        true_side = holds(back(middle)) != swap
-        left, right = np.where(true_side, middle, left), np.where(true_side, right, middle)
+    while (wide := np.flatnonzero(right > left + 1)).size:
+        steps = max(int(np.log2(source.tuning.bisected_rows / wide.size + 1.0)), 1)
+        middles = _midpoints(left[wide], right[wide], steps)
+        true = holds(back(middles.reshape(-1)), np.repeat(wide, middles.shape[1])).reshape(middles.shape)
+        left[wide], right[wide] = _descended(left[wide], right[wide], middles, true != swap[wide, None], steps)
     return back(left)
+
+
+def _midpoints(left: IntArray, right: IntArray, steps: int) -> IntArray:
+    """Return all middles that so many bisections of each interval can come to, as a binary heap per interval.
+
+    The halves of the interval of middle ``i`` have the middles ``2 i + 1`` (the left one) and ``2 i + 2``.
+    """
+    level, out = [(left, right)], []
+    for _ in range(steps):
+        below: list[tuple[IntArray, IntArray]] = []
+        for a, b in level:
+            middle = (a & b) + ((a ^ b) >> 1)
+            out.append(middle)
+            below += [(a, middle), (middle, b)]
+        level = below
+    return np.stack(out, axis=1)
+
+
+def _descended(
+    left: IntArray, right: IntArray, middles: IntArray, true: BoolArray, steps: int
+) -> tuple[IntArray, IntArray]:
+    """Return the intervals after so many bisections, whose middles and their predicates are known."""
+    rows, at = np.arange(len(left)), np.zeros(len(left), dtype=np.int64)
+    for _ in range(steps):
+        middle, holds, wide = middles[rows, at], true[rows, at], right > left + 1
+        left, right = np.where(wide & holds, middle, left), np.where(wide & ~holds, middle, right)
+        at = 2 * at + 1 + holds
+    return left, right
 
 
 def _bracket(
@@ -242,7 +277,7 @@ def _bracket(
     c: Column,
     j: int,
     last: FloatArray,
-    holds: Callable[[FloatArray], BoolArray],
+    holds: Holds,
     swap: BoolArray,
     low: FloatArray,
     high: FloatArray,
@@ -258,8 +293,9 @@ def _bracket(
     size = np.maximum(np.abs(guess), np.abs(last / slope)) + abs(c.constant / slope)
     for room in (FLOAT64_ROOM * size, FLOAT32_ROOM * size + ROUNDING):
         near_low, near_high = np.maximum(guess - room, low), np.minimum(guess + room, high)
-        low = np.where(holds(near_low) != swap, np.maximum(low, near_low), low)
-        high = np.where(holds(near_high) == swap, np.minimum(high, near_high), high)
+        at_low, at_high = _both(holds, near_low, near_high)
+        low = np.where(at_low != swap, np.maximum(low, near_low), low)
+        high = np.where(at_high == swap, np.minimum(high, near_high), high)
         if bool((high - low <= 2.0 * room).all()):
             break
     return low, high
@@ -332,12 +368,12 @@ def _last_below(below: Below, thresholds: FloatArray) -> FloatArray:
     return _unordered(left)
 
 
-def _ordered(x: FloatArray) -> npt.NDArray[np.int64]:
+def _ordered(x: FloatArray) -> IntArray:
     """Map floats to integers of the same order, so that bisection reaches neighbouring floats."""
     bits = x.view(np.int64)
     return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
 
 
-def _unordered(k: npt.NDArray[np.int64]) -> FloatArray:
+def _unordered(k: IntArray) -> FloatArray:
     bits = np.where(k >= 0, k, np.int64(-(2**63)) - k)
     return np.ascontiguousarray(bits).view(np.float64)

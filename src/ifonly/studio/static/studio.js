@@ -23,6 +23,14 @@ document.addEventListener("change", (event) => {
   event.target.closest("[data-submit-on-change]")?.requestSubmit();
 }, true);
 
+// An update may replace a button while it is pressed: the press then ends on its successor, and is a click all the same.
+let pressed = null;
+document.addEventListener("pointerdown", (event) => { pressed = event.target.closest("[data-watch] button"); });
+document.addEventListener("pointerup", (event) => {
+  if (pressed && !pressed.isConnected) event.target.closest("[data-watch] button")?.click();
+  pressed = null;
+});
+
 // An answer is read out and brought into view when it comes; its stream is over, so nothing connects again.
 document.addEventListener("done", (event) => {
   event.target.dataset.done = "1";

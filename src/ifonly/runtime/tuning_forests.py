@@ -1,0 +1,59 @@
+"""Tuned numbers of searches with prices, and of balls; `tuning` has the others, and what all of them are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ifonly.runtime.tuning_group import Group
+
+__all__ = ["Balls", "PriceSearch"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceSearch(Group):
+    """Prices of splits, where a search over cells gets nowhere without: `ifonly.search.split_prices`, `improving`."""
+
+    plain_parts: int = 200  # of the search without prices, before; guess
+    plain_parts_compiled: int = 2_000  # the same for the compiled kernel; guess: some 5 ms
+    first_steps: int = 200  # for the whole; guess
+    steps: int = 10  # for a part; guess
+    work_at_once: int = 4_000_000  # leaves times features, of the steps between two looks at the clock; guess
+    least_at_once: int = 5  # steps in any case, with which a point is looked at; guess
+    most_at_once: int = 20  # guess
+    first_work: int = 100_000_000  # the same for all steps in the whole; guess
+    momentum: float = 0.7  # share of a step's direction that the next one keeps; guess
+    stretch: float = 1.4  # of a step beyond where the goal would be missed if the bound were linear; guess
+    patience: int = 10  # steps without progress after which they become shorter; guess
+    shorter: float = 0.7  # by this factor; guess
+    round_every: int = 5  # steps between two points that are looked at; guess
+    round_work: int = 500_000  # trees times points that are tried on the way home, of one point; guess: some 15 ms
+    beyond: float = 1e-6  # of the size of the scores, by which the goal should be missed; guess
+    most_parts: int = 400_000  # before a solver takes over; guess
+    share: float = 0.7  # of the time left, after which a solver takes over; guess
+    again: float = 0.5  # of the time left, for the parts of a proof that prices have found already; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class Balls(Group):
+    """Robust answers: `ifonly.criteria.robustness`, all but the ranges."""
+
+    reserved: float = 0.25  # share of the time kept for the proof of an answer that comes at the last moment; guess
+    as_long: float = 2.0  # times the longest proof so far is kept, if that is less; guess
+    refinements: int = 20  # of a form, for one attack; guess
+    gap: float = 0.1  # of the least lead at which an attack may end; guess: what flips, flips by however much
+    fine: float = 10.0  # steps of a grid within the reach that make it as good as continuous; guess
+    copies: int = 5  # of a model that boxes can replace, in linf; guess: more make the program slow
+    copies_round: int = 3  # the same in l2; guess
+    lifts: int = 4  # of an answer that an attack broke; guess
+    lift_gap: float = 0.02  # to which such a lift is solved; guess
+    sweeps: int = 2  # over the features, to pull a robust point back; guess
+    spread: int = 65  # values of one feature that are tried on the way; guess
+    pulling: float = 0.2  # share of the time left that this may take; guess
+    halvings: int = 60  # of the price at which a shift fills its ball; guess: beyond the digits of a float64
+    looks: int = 20  # boxes of cells in which a worse point than the first flipping one is looked for; guess
+    kernel_work: int = 300_000  # looks at leaves and no-goods between two at the clock; guess: some 6 ms, at most 30
+    kernel_bytes: int = 1 << 29  # of the compiled search's nodes and no-goods; guess
+    rows: int = 8  # training rows that are tried as first robust answers; guess
+    row_answers: int = 2  # of which so many are enough; guess
+    around: float = 0.2  # share of the time for incumbents of an l2 ball by the box around it; guess
+    around_runs: int = 300  # the same in runs of the compiled search; guess: some half a second

@@ -1,0 +1,263 @@
+/* Prices of the splits inside the kernel: the Lagrangian bound of one relaxation, improved in every part.
+ *
+ * Included by _kernel.c; split_prices.py and improving.py are the twins and have the mathematics. A split is a cut of one
+ * tree along one number. It has two prices: a leaf that lies below the cut pays `below` and the cells below it receive as
+ * much, a leaf above it pays `above` and the cells above it receive that. So trees and features are priced apart:
+ *
+ *     mu (budget - elsewhere) + sum over trees max (value of a leaf - what it pays) + sum over features max (receipts - mu cost)
+ *
+ * is, for any prices, at least the score of any point of the part that costs no more than the budget. Steps of a subgradient
+ * method make it smaller. What stays below the goal is closed: the part, or a leaf, or a cell.
+ *
+ * Sums are added up in the order of the twin. The active splits of a part are those inside its ranges, of trees that are not
+ * decided; the prices of the others are 0. Parts on the stack refer to the record of their parent, as they do to its list.
+ */
+
+typedef struct {
+    double mu;
+    int64_t n;  /* active splits; behind this their prices `below`, `above`, and their numbers */
+} Record;
+
+struct Prices {
+    int32_t n_splits, steps, at_once, patience, round_every, tries;
+    int32_t *tree, *number, *cell;         /* of each split */
+    int32_t *range_end, *range_begin;      /* the splits at which each range of a leaf ends and begins; -1: at none */
+    double momentum, stretch, shorter, error;  /* of the method; of a sum, as a share of the size of its terms */
+    double size_of_values, size_of_costs;  /* the largest values and costs, added up */
+    char *records;
+    size_t room_records, record;  /* of the parent of the part at hand */
+    /* the part at hand: active splits, their prices, the best ones so far, directions */
+    int32_t n, *id;
+    double mu, best_mu, push_mu, *below, *above, *best_below, *best_above, *push_below, *push_above, *square;
+    double *pay_below, *pay_above;                     /* per split: running sums of prices; 0 unless active */
+    double *cell_below, *cell_above, *worth;           /* per cell */
+    double *leaf_worth;                                /* per place in the list of open leaves */
+    size_t room_worth;
+    double *base, *gain, *taken, *paid;                /* per feature */
+    double room_gain, next_gain;                       /* the least gain taken where no more may be; the largest that is not */
+    double rounding;                                   /* of the last value */
+    int32_t *chosen, *other;                           /* per feature: the cell or level that is worth most; among changes */
+    int32_t *ended, *begun, counted;                   /* best leaves of the last steps, by where they end and begin */
+    int32_t *point, *trial_leaf, *point_leaf, *found;  /* a point: cells and levels; the leaves that hold it; the cheapest */
+    double *trial_tops, found_cost;
+    int32_t tries_left;  /* on the way home of the point at hand */
+    double bound;    /* the least cost in the part at hand */
+};
+
+static void release_prices(Prices *p) {
+    void *blocks[] = {
+        p->tree, p->number, p->cell, p->range_end, p->range_begin, p->records, p->id, p->below, p->above, p->best_below,
+        p->best_above, p->push_below, p->push_above, p->square, p->pay_below, p->pay_above, p->cell_below, p->cell_above,
+        p->worth, p->leaf_worth, p->base, p->gain, p->taken, p->paid, p->chosen, p->other, p->ended, p->begun, p->point,
+        p->trial_leaf, p->point_leaf, p->found, p->trial_tops,
+    };
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) free(blocks[i]);
+}
+
+/* -- records -------------------------------------------------------------------------------------------------------- */
+static size_t record_bytes(int64_t n) { return sizeof(Record) + 16 * (size_t)n + (4 * (size_t)n + 7) / 8 * 8; }
+static Record *record_at(Prices *p, size_t at) { return (Record *)(p->records + at); }
+static double *record_below(Record *r) { return (double *)(r + 1); }
+static double *record_above(Record *r) { return record_below(r) + r->n; }
+static int32_t *record_ids(Record *r) { return (int32_t *)(record_above(r) + r->n); }
+
+static int write_record(Prices *p, size_t at, size_t most_bytes) {
+    if (!grow((void **)&p->records, &p->room_records, at + record_bytes(p->n), 1, most_bytes)) return 0;
+    Record *r = record_at(p, at);
+    r->mu = p->mu, r->n = p->n;
+    memcpy(record_below(r), p->below, 8 * (size_t)p->n);
+    memcpy(record_above(r), p->above, 8 * (size_t)p->n);
+    memcpy(record_ids(r), p->id, 4 * (size_t)p->n);
+    return 1;
+}
+
+static void read_record(Search *s, Prices *p) {
+    /* The prices of the parent, of splits that are still active. */
+    Record *r = record_at(p, p->record);
+    const int32_t *ids = record_ids(r), *own = s->lists + s->own;
+    p->mu = r->mu, p->n = 0;
+    for (int64_t i = 0; i < r->n; i++) {
+        int32_t split = ids[i], k = p->number[split], t = p->tree[split];
+        if (p->cell[split] < s->low[k] || p->cell[split] >= s->high[k] || own[t + 1] - own[t] < 2) continue;
+        p->id[p->n] = split;
+        p->below[p->n] = record_below(r)[i];
+        p->above[p->n++] = record_above(r)[i];
+    }
+}
+
+#include "_prices_bound.h"
+#include "_prices_steps.h"
+#include "_prices_points.h"
+#include "_prices_closing.h"
+
+/* -- one part -------------------------------------------------------------------------------------------------------- */
+enum { UNDECIDED = 0, FOUND = 1 };
+
+static int improve(Search *s, int32_t steps) {
+    /* Improve the prices of the part at hand; PRUNED: it is closed; FOUND: a point was found that is to be offered. */
+    Prices *p = s->prices;
+    double stretch = p->stretch, best = Py_HUGE_VAL;
+    int32_t stall = 0, said = UNDECIDED;
+    memset(p->push_below, 0, 8 * (size_t)p->n);
+    memset(p->push_above, 0, 8 * (size_t)p->n);
+    p->push_mu = 0.0, p->counted = 0, p->found_cost = Py_HUGE_VAL;
+    for (int32_t k = 0; k < s->n_numbers; k++) {
+        size_t at = (size_t)(s->first[k] + s->low[k]), width = sizeof(int32_t) * (size_t)(s->high[k] - s->low[k] + 1);
+        memset(p->ended + at, 0, width);
+        memset(p->begun + at, 0, width);
+    }
+    for (int32_t i = 0; i < steps && said == UNDECIDED; i++) {
+        double value = evaluate(s, p);
+        if (value < s->need[0] - p->rounding) return PRUNED;
+        if (value < best) {
+            best = value, stall = 0;
+            keep_best(p);
+        } else if (++stall == p->patience) {
+            stretch *= p->shorter, stall = 0;
+            back_to_best(p);
+            value = evaluate(s, p);
+        }
+        if (2 * i >= steps) count_ends(s, p);
+        if ((i + 1) % p->round_every == 0) look_at_point(s, p);
+        if (p->found_cost < Py_HUGE_VAL) said = FOUND;
+        else if (i + 1 < steps && !step(s, p, stretch, value)) break;
+    }
+    back_to_best(p);
+    return said;
+}
+
+static void forget_payments(Prices *p) {
+    for (int32_t i = 0; i < p->n; i++) p->pay_below[p->id[i]] = p->pay_above[p->id[i]] = 0.0;
+}
+
+static int priced(Search *s, int32_t steps) {
+    /* Improve the prices, close what they close, and keep them for the children; PRUNED, NO_ROOM, FOUND or UNDECIDED. */
+    Prices *p = s->prices;
+    size_t leaves = (size_t)s->lists[s->own + (size_t)s->n_trees];
+    if (!grow((void **)&p->leaf_worth, &p->room_worth, leaves, sizeof(double), s->most_bytes)) return NO_ROOM;
+    read_record(s, p);
+    int said = improve(s, steps);
+    if (said != PRUNED) {
+        double value = evaluate(s, p), least = s->need[0] - 2.0 * p->rounding, spare = value - least;
+        if (value < s->need[0] - p->rounding) said = PRUNED;
+        if (p->mu > 0.0) {
+            double bound = s->elsewhere + (least - (value - p->mu * allowance(s))) / p->mu;
+            if (bound > p->bound) p->bound = bound < s->budget ? bound : s->budget;
+        }
+        if (said != PRUNED) {
+            s->smaller = 0;
+            close_leaves(s, spare);
+            close_cells(s, spare);
+            if (!within_leaves(s) || !keep_open(s)) said = PRUNED;
+        }
+    }
+    forget_payments(p);
+    if (said == PRUNED) return PRUNED;
+    size_t at = p->record + record_bytes(record_at(p, p->record)->n);
+    if (!write_record(p, at, s->most_bytes)) return NO_ROOM;
+    p->record = at;
+    return said;
+}
+
+static int32_t priced_apart(Search *s, int32_t *at_number, int32_t *at_cell) {
+    /* How many best leaves of the last steps end at or before a cell, while no fewer begin behind it; the first of equals. */
+    Prices *p = s->prices;
+    int32_t most = 0;
+    for (int32_t k = 0; k < s->n_numbers; k++) {
+        const int32_t *ended = p->ended + s->first[k], *begun = p->begun + s->first[k];
+        int32_t before = 0, behind = 0;
+        for (int32_t c = s->low[k] + 1; c <= s->high[k]; c++) behind += begun[c];
+        for (int32_t c = s->low[k]; c < s->high[k]; c++) {
+            before += ended[c];
+            if (c > s->low[k]) behind -= begun[c];
+            int32_t score = before < behind ? before : behind;
+            if (score > most) most = score, *at_number = k, *at_cell = c;
+        }
+    }
+    return most;
+}
+
+static void note_prices(const Search *s, Node *node) {
+    /* A child goes on with the prices of the part at hand. */
+    node->bound = s->prices->bound, node->record = s->prices->record, node->steps = s->prices->steps;
+}
+
+static double least_bound(const Search *s) {
+    double least = s->waiting && s->prices ? s->prices->bound : Py_HUGE_VAL;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].bound < least) least = s->nodes[i].bound;
+    return least;
+}
+
+/* -- tables ---------------------------------------------------------------------------------------------------------- */
+static int tabulate_splits(Search *s, Prices *p, const int32_t *first_leaf) {
+    /* The cuts of each tree along each number, in the order of tree, number and cell, and those of each range. */
+    size_t cells = (size_t)s->n_cells, n_ranges = s->range_first[s->n_leaves], n = 0, room[3] = {0, 0, 0};
+    int32_t *mark = calloc(cells + 1, 4);
+    p->range_end = malloc(4 * (n_ranges + 1)), p->range_begin = malloc(4 * (n_ranges + 1));
+    int fine = mark && p->range_end && p->range_begin;
+    for (int32_t t = 0; fine && t < s->n_trees; t++) {
+        uint32_t from = s->range_first[first_leaf[t]], to = s->range_first[first_leaf[t + 1]];
+        for (uint32_t i = from; i < to; i++) {
+            const Range *r = &s->ranges[i];
+            if (r->end < s->size[r->number] - 1) mark[s->first[r->number] + r->end] = 1;
+            if (r->begin > 0) mark[s->first[r->number] + r->begin - 1] = 1;
+        }
+        for (int32_t k = 0; fine && k < s->n_numbers; k++)
+            for (int32_t c = 0; fine && c < s->size[k]; c++) {
+                if (!mark[s->first[k] + c]) continue;
+                fine = grow((void **)&p->tree, &room[0], n + 1, 4, s->most_bytes) &&
+                       grow((void **)&p->number, &room[1], n + 1, 4, s->most_bytes) &&
+                       grow((void **)&p->cell, &room[2], n + 1, 4, s->most_bytes);
+                if (!fine) break;
+                p->tree[n] = t, p->number[n] = k, p->cell[n] = c;
+                mark[s->first[k] + c] = (int32_t)++n;
+            }
+        for (uint32_t i = from; fine && i < to; i++) {
+            const Range *r = &s->ranges[i];
+            p->range_end[i] = r->end < s->size[r->number] - 1 ? mark[s->first[r->number] + r->end] - 1 : -1;
+            p->range_begin[i] = r->begin > 0 ? mark[s->first[r->number] + r->begin - 1] - 1 : -1;
+        }
+        if (fine) memset(mark, 0, 4 * cells);
+    }
+    free(mark);
+    p->n_splits = (int32_t)n;
+    return fine;
+}
+
+static int reserve_prices(Search *s, Prices *p) {
+    size_t n = (size_t)p->n_splits + 1, cells = (size_t)s->n_cells + 1, trees = (size_t)s->n_trees;
+    size_t features = (size_t)(s->n_numbers + s->n_categories) + 1;
+    double **of_splits[] = {&p->below, &p->above, &p->best_below, &p->best_above, &p->push_below, &p->push_above, &p->square,
+                            &p->pay_below, &p->pay_above};
+    double **of_cells[] = {&p->cell_below, &p->cell_above, &p->worth};
+    double **of_features[] = {&p->base, &p->gain, &p->taken, &p->paid};
+    int32_t **whole[] = {&p->chosen, &p->other, &p->point, &p->found};
+    int fine = (p->id = malloc(4 * n)) && (p->ended = calloc(cells, 4)) && (p->begun = calloc(cells, 4)) &&
+               (p->trial_leaf = malloc(4 * trees)) && (p->point_leaf = malloc(4 * trees)) &&
+               (p->trial_tops = malloc(8 * trees));
+    for (size_t i = 0; fine && i < sizeof(of_splits) / sizeof(of_splits[0]); i++) fine = (*of_splits[i] = calloc(n, 8)) != NULL;
+    for (size_t i = 0; fine && i < sizeof(of_cells) / sizeof(of_cells[0]); i++) fine = (*of_cells[i] = calloc(cells, 8)) != NULL;
+    for (size_t i = 0; fine && i < sizeof(of_features) / sizeof(of_features[0]); i++)
+        fine = (*of_features[i] = calloc(features, 8)) != NULL;
+    for (size_t i = 0; fine && i < sizeof(whole) / sizeof(whole[0]); i++) fine = (*whole[i] = calloc(features, 4)) != NULL;
+    return fine;
+}
+
+static int open_prices(Search *s, Prices *p) {
+    /* All splits, at a price of 0, as the record of the whole. */
+    if (!tabulate_splits(s, p, s->lists) || !reserve_prices(s, p)) return 0;
+    const int32_t *leaf = s->lists;
+    for (int32_t t = 0; t < s->n_trees; t++) {
+        double most = 0.0;
+        for (int32_t i = leaf[t]; i < leaf[t + 1]; i++)
+            if (fabs(s->values[i]) > most) most = fabs(s->values[i]);
+        s->tops[t] = most;
+    }
+    p->size_of_values = total(s->tops, (size_t)s->n_trees);
+    for (int32_t k = 0; k < s->n_numbers; k++) p->size_of_costs += s->dearest[k];
+    for (int32_t e = 0; e < s->n_entries; e++) p->size_of_costs += s->level_cost[e];
+    p->n = p->n_splits;
+    for (int32_t i = 0; i < p->n; i++) p->id[i] = i;
+    return write_record(p, 0, s->most_bytes);
+}

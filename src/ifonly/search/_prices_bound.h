@@ -1,0 +1,123 @@
+/* The Lagrangian bound of a part at given prices. Included by _prices.h; split_prices.py is the twin of this file. */
+
+static void pay(Prices *p) {
+    /* Running sums along each number of each tree: a leaf that ends at a cut lies below all later cuts, too. */
+    for (int32_t i = 0, j; i < p->n; i = j) {
+        int32_t tree = p->tree[p->id[i]], number = p->number[p->id[i]];
+        double sum = 0.0;
+        for (j = i; j < p->n && p->tree[p->id[j]] == tree && p->number[p->id[j]] == number; j++)
+            p->pay_above[p->id[j]] = sum += p->above[j];
+        sum = 0.0;
+        for (int32_t at = j - 1; at >= i; at--) p->pay_below[p->id[at]] = sum += p->below[at];
+    }
+}
+
+static void receive(Search *s, Prices *p) {
+    /* The worth of each cell, and the best of each feature: as it is, and changed. */
+    for (int32_t k = 0; k < s->n_numbers; k++) {
+        size_t at = (size_t)(s->first[k] + s->low[k]), width = sizeof(double) * (size_t)(s->high[k] - s->low[k] + 1);
+        memset(p->cell_below + at, 0, width);
+        memset(p->cell_above + at, 0, width);
+    }
+    for (int32_t i = 0; i < p->n; i++) {
+        int64_t at = s->first[p->number[p->id[i]]] + p->cell[p->id[i]];
+        p->cell_below[at] += p->below[i];
+        p->cell_above[at] += p->above[i];
+    }
+    for (int32_t k = 0; k < s->n_numbers; k++) {
+        double *worth = p->worth + s->first[k], sum = 0.0, best = -Py_HUGE_VAL;
+        const double *below = p->cell_below + s->first[k], *above = p->cell_above + s->first[k], *cost = s->cost + s->first[k];
+        int32_t low = s->low[k], high = s->high[k], home = (int32_t)s->unchanged[k], other = -1;
+        for (int32_t c = high; c >= low; c--) worth[c] = (sum += below[c]) - p->mu * cost[c];
+        sum = 0.0;
+        for (int32_t c = low; c <= high; c++) {
+            worth[c] += sum;
+            sum += above[c];
+            if (c != home && worth[c] > best) best = worth[c], other = c;
+        }
+        int stays = home >= low && home <= high;
+        p->other[k] = other;
+        p->chosen[k] = stays ? home : other;
+        p->base[k] = stays ? worth[home] : best;
+        p->gain[k] = stays && best > worth[home] ? best - worth[home] : 0.0;
+    }
+    for (int32_t c = 0; c < s->n_categories; c++) {  /* no prices: a level is worth what it does not cost */
+        int32_t end = c + 1 < s->n_categories ? (int32_t)s->entry_first[c + 1] : s->n_entries, f = s->n_numbers + c;
+        double best = -Py_HUGE_VAL, own = -Py_HUGE_VAL;
+        p->other[f] = p->chosen[f] = -1;
+        for (int32_t e = (int32_t)s->entry_first[c]; e < end; e++) {
+            if (!(s->allowed[s->entry_word[e]] & s->entry_bit[e])) continue;
+            double worth = -(p->mu * s->level_cost[e]);
+            if (s->home[s->entry_word[e]] & s->entry_bit[e]) own = worth, p->chosen[f] = e;
+            else if (worth > best) best = worth, p->other[f] = e;
+        }
+        int stays = p->chosen[f] >= 0;
+        if (!stays) p->chosen[f] = p->other[f];
+        p->base[f] = stays ? own : best;
+        p->gain[f] = stays && best > own ? best - own : 0.0;
+    }
+}
+
+static void take_gains(Search *s, Prices *p) {
+    /* The largest gains, as many as there may be further changes; of equals the first. */
+    int32_t n = s->n_numbers + s->n_categories;
+    int64_t room = s->most - s->changed_elsewhere, wanted = 0;
+    for (int32_t f = 0; f < n; f++) {
+        int stays = f < s->n_numbers ? s->unchanged[f] >= s->low[f] && s->unchanged[f] <= s->high[f] : p->chosen[f] != p->other[f];
+        room -= !stays;
+        wanted += p->gain[f] > 0.0;
+        p->taken[f] = 0.0;
+    }
+    p->room_gain = p->next_gain = 0.0;
+    if (wanted <= room) {
+        for (int32_t f = 0; f < n; f++)
+            if (p->gain[f] > 0.0) p->taken[f] = p->gain[f], p->chosen[f] = p->other[f];
+        return;
+    }
+    for (int64_t i = 0; i < room; i++) {
+        int32_t most = -1;
+        for (int32_t f = 0; f < n; f++)
+            if (p->gain[f] > 0.0 && p->taken[f] == 0.0 && (most < 0 || p->gain[f] > p->gain[most])) most = f;
+        p->taken[most] = p->room_gain = p->gain[most];
+        p->chosen[most] = p->other[most];
+    }
+    for (int32_t f = 0; f < n; f++)
+        if (p->taken[f] == 0.0 && p->gain[f] > p->next_gain) p->next_gain = p->gain[f];
+}
+
+static void pick_leaves(Search *s, Prices *p) {
+    /* The open leaf of each tree that is worth most; the first of equals. */
+    const int32_t *own = s->lists + s->own, *leaves = own + s->n_trees + 1;
+    for (int32_t t = 0; t < s->n_trees; t++) {
+        double best = -Py_HUGE_VAL;
+        int32_t at = own[t];
+        for (int32_t i = own[t]; i < own[t + 1]; i++) {
+            int32_t leaf = leaves[i];
+            double sum = 0.0;
+            for (uint32_t r = s->range_first[leaf]; r < s->range_first[leaf + 1]; r++) {
+                if (p->range_end[r] >= 0) sum += p->pay_below[p->range_end[r]];
+                if (p->range_begin[r] >= 0) sum += p->pay_above[p->range_begin[r]];
+            }
+            p->leaf_worth[i] = s->values[leaf] - sum;
+            if (p->leaf_worth[i] > best) best = p->leaf_worth[i], at = i;
+        }
+        s->best[t] = leaves[at];
+        s->tops[t] = best;
+    }
+    s->work += (uint64_t)(own[s->n_trees] + s->n_cells / 8 + p->n);
+}
+
+static double allowance(const Search *s) { return s->budget < Py_HUGE_VAL ? s->budget - s->elsewhere : 0.0; }
+
+static double evaluate(Search *s, Prices *p) {
+    /* The bound of the score, and how far it may be off: by so many roundings of the sizes of all terms. */
+    size_t features = (size_t)(s->n_numbers + s->n_categories);
+    pay(p);
+    receive(s, p);
+    take_gains(s, p);
+    pick_leaves(s, p);
+    double prices = total(p->below, (size_t)p->n) + total(p->above, (size_t)p->n);
+    p->rounding = p->error * (p->size_of_values + 4.0 * prices + 2.0 * (p->mu * (p->size_of_costs + fabs(allowance(s)))));
+    double sum = total(p->base, features) + total(p->taken, features);
+    return (sum + total(s->tops, (size_t)s->n_trees)) + p->mu * allowance(s);
+}

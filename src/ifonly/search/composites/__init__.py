@@ -1,0 +1,7 @@
+"""Branch and bound for curves, votes and means of trees and linear forms: tables, branching, prices, exchanges, search."""
+
+from __future__ import annotations
+
+from ifonly.search.composites.search import Composites
+
+__all__ = ["Composites"]

@@ -1,0 +1,123 @@
+"""Columns around 1e9: answers within rounding of a lost tie, ways out for a row among others, clashes that are none.
+
+All were found by the battery (seed 20261202): a whole-numbered column far from zero made the margin wide, and a cheaper row
+that the model accepts lay inside it; a network gave the row of a way out another last digit among other rows; a solver called
+demands impossible together that the end of a column meets.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ifonly import Actionability, Explainer, Implies, Infeasible, Proximity, Target
+from ifonly.question.abilities import verified
+from ifonly.search.candidates import first_candidate
+
+FAR = 16_777_215
+
+
+def line(edge: tuple[int, int, int], lead: float) -> tuple[Any, pd.DataFrame]:
+    """A line over columns far from zero in which one row of the grid is class 1 by a lead; class 0 wins a tie."""
+    X = pd.DataFrame(
+        list(product(range(10**9, 10**9 + 4), range(FAR, FAR + 3), range(3, 7))), columns=["far", "near", "small"]
+    )
+    y = (X["small"] + 0.7 * (X["near"] - FAR) > 4.5).astype(int)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    last = model[-1]
+    last.coef_[:] = [[-1.5e-5, 0.7756, 1.139]]
+    at = pd.DataFrame([edge], columns=X.columns)
+    last.intercept_[:] += lead - model.decision_function(at)[0]
+    return model, X
+
+
+@pytest.mark.parametrize("solver", ["auto", "highs only"])
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+def test_the_best_row_may_lie_within_rounding_of_a_lost_tie(norm: Any, solver: str) -> None:
+    for lead in (1e-7, 3e-8):
+        model, X = line((10**9 + 1, FAR, 5), lead)
+        row = pd.DataFrame([(10**9 + 1, FAR, 4)], columns=X.columns)
+        assert model.predict(row)[0] == 0
+        explainer = Explainer(model, X, criteria=[Proximity(norm, scale="none")], solver=solver)
+        found = explainer.explain(row, want=1)[0]
+        moved = (X - row.iloc[0]).abs().to_numpy(dtype=float)
+        costs = moved.sum(axis=1) if norm == "l1" else moved.max(axis=1)
+        best = costs[model.predict(X) == 1].min()
+        assert model.predict(found.row)[0] == 1
+        assert found.certificate.proven
+        assert found.certificate.objective == pytest.approx(best, rel=1e-6)
+
+
+def test_what_the_model_refuses_within_rounding_is_no_answer() -> None:
+    model, X = line((10**9 + 1, FAR, 5), -1e-8)  # class 0 by a hair: another row is the best
+    row = pd.DataFrame([(10**9 + 1, FAR, 4)], columns=X.columns)
+    answer = Explainer(model, X, criteria=[Proximity("l1", scale="none")]).explain(row, want=1, proof=True)
+    best = (X - row.iloc[0]).abs().sum(axis=1)[model.predict(X) == 1].min()
+    assert answer[0].certificate.objective == pytest.approx(best)
+    assert answer[0].certificate.proven
+
+
+def test_a_proof_within_rounding_is_replayed() -> None:
+    from ifonly import verify
+
+    model, X = line((10**9 + 1, FAR, 5), 1e-7)
+    row = pd.DataFrame([(10**9 + 1, FAR, 4)], columns=X.columns)
+    answer = Explainer(model, X, criteria=[Proximity("l1", scale="none")]).explain(row, want=1, proof=True)
+    assert answer[0].certificate.margin == 0.0
+    verdict = verify(answer.record(), model, X, proof=answer.proof)
+    assert verdict.ok, str(verdict)
+    assert next(check.ok for check in verdict.checks if check.name == "proof") is True
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", [13, 18, 28])
+def test_a_way_out_leaves_room_for_digits_that_come_and_go(seed: int) -> None:
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"w": rng.integers(0, 5, 80), "far": rng.integers(2, 6, 80) * 1e9})
+    y = 0.2 * X["w"] - X["far"] / 1e10
+    model = MLPRegressor(hidden_layer_sizes=(6,), solver="lbfgs", max_iter=60, random_state=seed).fit(X, y)
+    grid = pd.DataFrame(list(product(range(5), np.arange(2, 6) * 1e9)), columns=X.columns)
+    among, alone = model.predict(grid), [model.predict(grid.iloc[[i]])[0] for i in range(len(grid))]
+    best = min(float(among.max()), max(alone))
+    with pytest.raises(Infeasible) as raised:
+        Explainer(model, X).explain(X.iloc[[0]], want=Target(at_least=best + 1.0))
+    ends = [re.fullmatch(r"outcome \(.*\) -> \((.*), (.*)\)", way.change) for way in raised.value.relaxations]
+    (low,) = (float(found[1]) for found in ends if found is not None)
+    assert best - 1e-4 < low < best - 2e-7
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_candidates_meet_all_demands_or_there_is_none() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(1, 4, 50), "b": rng.integers(-3, 4, 50)})
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, X["a"] + X["b"] > 2)
+    seen = 0
+    for at_least, then in product((1, 2, 3), (-2, 0, 2)):
+        rules = Actionability(
+            frozen=["b"], ranges={"a": (1, at_least)}, implies=[Implies({"a": (None, 2)}, {"b": (None, then)})]
+        )
+        asked = Explainer(model, X)._ask({"a": 1, "b": 1}, True, [rules])
+        for demands in (asked.statement.demands, [d for d in asked.statement.demands if d is not asked.goal]):
+            statement = replace(asked.statement, demands=tuple(demands))
+            found = first_candidate(statement, statement.box())
+            whole = pd.DataFrame(list(product(range(1, at_least + 1), [1])), columns=["a", "b"])
+            fine = (whole["a"] > 2) | (whole["b"] <= then)
+            if asked.goal in demands:
+                fine &= model.predict(whole)
+            if found is None:
+                continue
+            seen += 1
+            assert fine.any()
+            for demand in demands:
+                assert verified(demand, asked.query, found[None, :])[0]
+    assert seen
