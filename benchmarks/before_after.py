@@ -1,8 +1,9 @@
 """Two checkouts in one run: ``python -m benchmarks.before_after --before FOLDER --after FOLDER``.
 
-One process per checkout fits the same models on German Credit and answers the same rows, in turn, so that a noisy machine is
-as noisy for both. Printed are medians of processor milliseconds per answer, the ratio of the two (after / before) of each
-row, as median, and how many answers cost the same.
+One process per checkout fits the same models on German Credit (or breast cancer) and answers the same rows, in turn, so that
+a noisy machine is as noisy for both. Printed are medians of processor milliseconds per answer, the ratio of the two (after /
+before) of each row, as median, how many answers cost the same, and how often the model is asked per answer. With ``--bare``,
+the milliseconds in the model itself do not count; with ``--repeat``, all rows are asked several times, and the least counts.
 """
 
 from __future__ import annotations
@@ -14,15 +15,29 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 _SAME = 2e-6  # of a cost: within it, two proven costs are the same
 
 
-def models(only: str = "") -> dict[str, Any]:
+def table(data: str) -> tuple[Any, Any, Any]:
+    """Return rows, labels and the wanted one."""
+    if data == "german":
+        from ifonly.datasets import german_credit
+
+        known = german_credit()
+        return known.frame, known.target, known.wanted
+    from sklearn.datasets import load_breast_cancer
+
+    bunch = load_breast_cancer(as_frame=True)
+    return bunch.data, bunch.target, 1
+
+
+def models(data: str, only: str = "") -> dict[str, Any]:
     """Return what is asked about, by name: linear, trees, forests, boosting, networks; those whose name has `only` in it."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
@@ -32,9 +47,7 @@ def models(only: str = "") -> dict[str, Any]:
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
     from sklearn.tree import DecisionTreeClassifier
 
-    from ifonly.datasets import german_credit
-
-    data = german_credit()
+    X, y, _ = table(data)
     words = make_column_selector(dtype_exclude="number")
     numbers = make_column_selector(dtype_include="number")
     kinds = {
@@ -53,70 +66,91 @@ def models(only: str = "") -> dict[str, Any]:
         if only not in name:
             continue
         scale = make_column_transformer((OneHotEncoder(), words), (StandardScaler(), numbers))
-        out[name] = make_pipeline(scale, kind).fit(data.frame, data.target)
+        out[name] = make_pipeline(scale, kind).fit(X, y)
     return out
 
 
-def serve(seconds: float, only: str = "") -> None:
-    """Answer lines of model and row with cost, processor time and whether it is proven."""
+def serve(seconds: float, data: str, only: str = "") -> None:
+    """Answer lines of model and row: cost, processor time, that in the model itself, its calls, and whether it is proven."""
+    from benchmarks.calls import Calls
     from ifonly import Explainer
-    from ifonly.datasets import german_credit
 
     warnings.simplefilter("ignore")
-    data, fitted = german_credit(), models(only)
-    explainers = {name: Explainer(model, data.frame) for name, model in fitted.items()}
-    rows = {n: np.flatnonzero(m.predict(data.frame) != data.wanted).tolist() for n, m in fitted.items()}
+    (X, _, wanted), fitted = table(data), models(data, only)
+    explainers = {name: Explainer(model, X) for name, model in fitted.items()}
+    rows = {n: np.flatnonzero(m.predict(X) != wanted).tolist() for n, m in fitted.items()}
+    calls = {name: Calls(model) for name, model in fitted.items()}
     print(json.dumps(rows), flush=True)
     for line in sys.stdin:
         name, row = json.loads(line)
+        calls[name].reset()
         began = time.process_time()
         try:
-            answer = explainers[name].explain(data.frame.iloc[[row]], want=data.wanted, time_limit=seconds)
+            answer = explainers[name].explain(X.iloc[[row]], want=wanted, time_limit=seconds)
             cost, proven = answer[0].certificate.objective, answer.status == "optimal"
         except Exception as error:  # noqa: BLE001 - whatever comes is compared
             cost, proven = None, type(error).__name__
-        print(json.dumps([cost, time.process_time() - began, proven]), flush=True)
+        spent, model = time.process_time() - began, calls[name]
+        print(json.dumps([cost, spent, model.cpu, model.count, proven]), flush=True)
 
 
-def started(folder: Path, seconds: float, only: str = "") -> subprocess.Popen[str]:
-    """Return the process that answers with the package of a checkout."""
-    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, "--serve", str(seconds), "--only", only]
+class Answered(NamedTuple):
+    """One answer: its cost, processor seconds, those in the model itself, its calls, and whether it is proven."""
+
+    cost: float | None
+    seconds: float
+    model: float
+    calls: int
+    proven: Any
+
+
+def started(folder: Path, arguments: Sequence[str]) -> subprocess.Popen[str]:
+    """Return the process that answers with the package of a checkout, and the benchmarks of this one."""
+    path = os.pathsep.join((str(folder / "src"), str(Path(__file__).resolve().parents[1])))
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, *arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 
-def asked(process: subprocess.Popen[str], name: str, row: int) -> tuple[float | None, float, Any]:
-    """Return cost, processor seconds and proof of one answer."""
+def asked(process: subprocess.Popen[str], name: str, row: int) -> Answered:
+    """Return one answer."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps([name, row]) + "\n")
     process.stdin.flush()
-    cost, seconds, proven = json.loads(process.stdout.readline())
-    return cost, seconds, proven
+    return Answered(*json.loads(process.stdout.readline()))
 
 
-def compared(before: Path, after: Path, factuals: int, seconds: float, only: str = "") -> list[str]:
+def least(answers: Sequence[Answered], bare: bool) -> Answered:
+    """Return the answer that took least, with or without what the model took."""
+    taken = [one._replace(seconds=one.seconds - one.model) if bare else one for one in answers]
+    return min(taken, key=lambda one: one.seconds)
+
+
+def compared(both: Sequence[subprocess.Popen[str]], factuals: int, repeat: int, bare: bool) -> list[str]:
     """Return the table, a line per model."""
-    both = [started(folder, seconds, only) for folder in (before, after)]
     rows = [json.loads(p.stdout.readline()) for p in both if p.stdout is not None][-1]
     lines = [
-        "| model | before, ms | after, ms | after / before | same cost | proven before, after |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| model | before, ms | after, ms | after / before | same cost | proven before, after | calls before, after |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for name, mine in rows.items():
-        pairs = []
-        for k, row in enumerate(mine[: factuals + 1]):
-            order = both if k % 2 else both[::-1]
-            answers = {id(p): asked(p, name, row) for p in order}
-            pairs.append((answers[id(both[0])], answers[id(both[1])]))
-        pairs = pairs[1:]  # the first one pays for what is kept
-        took = np.array([[1e3 * old[1], 1e3 * new[1]] for old, new in pairs])
-        same = sum(_same(old[0], new[0]) for old, new in pairs)
-        proven = [sum(pair[i][2] is True for pair in pairs) for i in (0, 1)]
+        answers: dict[tuple[int, int], list[Answered]] = {}
+        for _ in range(repeat):  # all rows before the first again: what is remembered of the last few is no help
+            for k, row in enumerate(mine[: factuals + 1]):
+                for p in both if k % 2 else both[::-1]:
+                    answers.setdefault((row, id(p)), []).append(asked(p, name, row))
+        rows_after_first = mine[1 : factuals + 1]  # the first one pays for what is kept
+        pairs = [tuple(least(answers[row, id(p)], bare) for p in both) for row in rows_after_first]
+        took = np.array([[1e3 * old.seconds, 1e3 * new.seconds] for old, new in pairs])
+        same = sum(_same(old.cost, new.cost) for old, new in pairs)
+        proven = [sum(pair[i].proven is True for pair in pairs) for i in (0, 1)]
+        calls = [np.mean([pair[i].calls for pair in pairs]) for i in (0, 1)]
         old, new = np.median(took, axis=0)
         ratio = float(np.median(took[:, 1] / took[:, 0]))
         lines.append(
-            f"| {name} | {old:.1f} | {new:.1f} | {ratio:.2f} | {same} of {len(pairs)} | {proven[0]}, {proven[1]} |"
+            f"| {name} | {old:.1f} | {new:.1f} | {ratio:.2f} | {same} of {len(pairs)} | {proven[0]}, {proven[1]} "
+            f"| {calls[0]:.1f}, {calls[1]:.1f} |"
         )
         print(lines[-1], flush=True)
     for process in both:
@@ -136,13 +170,17 @@ def main() -> int:
     parser.add_argument("--factuals", type=int, default=20)
     parser.add_argument("--time-limit", type=float, default=20.0)
     parser.add_argument("--only", default="", help="models with this in their name")
-    parser.add_argument("--serve", type=float, default=None, help="(for the processes that it starts)")
+    parser.add_argument("--data", choices=("german", "breast"), default="german")
+    parser.add_argument("--bare", action="store_true", help="leave out what the model itself takes")
+    parser.add_argument("--repeat", type=int, default=1, help="answers per row, of which the least counts")
+    parser.add_argument("--serve", action="store_true", help="(for the processes that it starts)")
     options = parser.parse_args()
-    if options.serve is not None:
-        serve(options.serve, options.only)
+    if options.serve:
+        serve(options.time_limit, options.data, options.only)
         return 0
-    folders = (options.before.resolve(), options.after.resolve())
-    print("\n".join(compared(*folders, options.factuals, options.time_limit, options.only)))
+    arguments = ["--serve", "--time-limit", str(options.time_limit), "--data", options.data, "--only", options.only]
+    both = [started(folder.resolve(), arguments) for folder in (options.before, options.after)]
+    print("\n".join(compared(both, options.factuals, options.repeat, options.bare)))
     return 0
 
 

@@ -91,7 +91,7 @@ class Record:
 def measure(name: str, sizes: Sequence[int], factuals: int, time_limit: float) -> list[Record]:
     """Fit the forest and ask for every size, smallest first, so that the peak of memory tells of each."""
     warnings.simplefilter("ignore", NotProvenOptimal)
-    data, X, y = _all_of(name)
+    data, X, y = all_of(name)
     words = list(X.select_dtypes(["category", "object", "string"]).columns)
     forest = RandomForestClassifier(100, max_depth=5, random_state=0)
     encode = make_column_transformer((OneHotEncoder(), words), remainder="passthrough")
@@ -110,7 +110,7 @@ def measure(name: str, sizes: Sequence[int], factuals: int, time_limit: float) -
     return found
 
 
-def _all_of(name: str) -> tuple[datasets.Dataset, pd.DataFrame, pd.Series[Any]]:
+def all_of(name: str) -> tuple[datasets.Dataset, pd.DataFrame, pd.Series[Any]]:
     """Return a data set and all its rows, of both parts where it has two."""
     load = getattr(datasets, name)
     data = load()

@@ -35,7 +35,8 @@ import pandas as pd  # noqa: E402
 from benchmarks.peers.encoding import FloatArray  # noqa: E402
 from benchmarks.peers.environments import EnvironmentFailed  # noqa: E402
 from benchmarks.peers.growing_spheres import grow  # noqa: E402
-from benchmarks.speed.methods import Disagrees, open_session  # noqa: E402
+from benchmarks.peers.session import Disagrees  # noqa: E402
+from benchmarks.speed.methods import open_session  # noqa: E402
 from benchmarks.speed.problems import Case, Problem, Table, german, prepare  # noqa: E402
 from ifonly import Explainer, NoCounterfactual, Proximity, datasets  # noqa: E402
 from ifonly.data.schema import Integer, Numeric, Schema  # noqa: E402
@@ -142,7 +143,9 @@ def ours(case: Case, seconds: float, *, fractions: bool = False) -> Ask:
     if fractions:
         free = [Numeric(f.name, f.lower, f.upper) if isinstance(f, Integer) else f for f in schema.features]
         frame, schema = frame.astype({f.name: float for f in free if isinstance(f, Numeric)}), Schema(tuple(free))
-    criteria = [Proximity("l1", scale="range")]
+    # The ranges by which the table measures: those of the whole data set, not of the rows that the model was fitted on.
+    spans = {field.name: field.span for field in case.encoding.fields if field.kind != "category"}
+    criteria = [Proximity("l1", scale=spans)]
     explainer = Explainer(case.model, frame, schema=schema, criteria=criteria, surrogate="auto")
 
     def ask(row: int) -> FloatArray | None:

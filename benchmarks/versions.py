@@ -1,8 +1,8 @@
 """Records written here, verified by another Python: ``python -m benchmarks.versions --python /path/to/other/python``.
 
-A linear model, a tree, a forest and a booster are fitted, saved with skops, asked with ``proof=True``, and an impossible
-question is asked as well. The other interpreter, with its own versions of everything, runs ``ifonly verify`` on each
-record, and must end with exit code 0. A model file that the other versions cannot use must be refused with a sentence
+A linear model, a tree, a forest, a booster and a network are fitted, saved with skops, asked with ``proof=True``, and an
+impossible question is asked as well. The other interpreter, with its own versions of everything, runs ``ifonly verify`` on
+each record, and must end with exit code 0. A model file that the other versions cannot use must be refused with a sentence
 that names them.
 """
 
@@ -21,8 +21,9 @@ import skops.io
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ifonly import Actionability, Explainer, Infeasible
@@ -33,6 +34,7 @@ MODELS = {
     "tree": DecisionTreeClassifier(max_depth=6, random_state=0),
     "forest": RandomForestClassifier(20, max_depth=5, random_state=0),
     "boosting": GradientBoostingClassifier(n_estimators=20, random_state=0),
+    "network": MLPClassifier((16, 8), alpha=0.01, random_state=0),
 }
 
 
@@ -43,7 +45,8 @@ def written(folder: Path) -> list[tuple[Path, Path]]:
     X.to_csv(folder / "data.csv", index=False)
     words = make_column_selector(dtype_exclude="number")
     for name, last in MODELS.items():
-        encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough")
+        numbers = StandardScaler() if name == "network" else "passthrough"
+        encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder=numbers)
         model = make_pipeline(encode, last).fit(X, credit.target)
         skops.io.dump(model, folder / f"{name}.skops")
         explainer = Explainer(model, X)

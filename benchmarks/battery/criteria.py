@@ -181,6 +181,8 @@ def draw_hull(rng: np.random.Generator, q: Question) -> Question:
     if of == "wanted":
         by_label = with_y and q.want.kind == "class"
         mine = np.array([v == q.want.label for v in y]) if by_label else q.world.oracle.met(X, q.want)
+        if not by_label and (mine != q.world.oracle.met_alone(X, q.want)).any():
+            return replace(q, kind="plain")  # at the very edge a row is of the cloud or not, depending on its company
     if mine.sum() < 2:
         return replace(q, kind="plain")
     if rng.random() < 0.2 and not X.isna().any(axis=None):

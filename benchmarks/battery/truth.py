@@ -57,6 +57,10 @@ class Oracle:
             return np.array([v == want.label for v in said], dtype=np.bool_)
         return np.asarray((said >= want.low) & (said <= want.high))
 
+    def met_alone(self, F: pd.DataFrame, want: Want) -> Mask:
+        """Say which rows have the outcome if the model is asked about one at a time: sums of a matrix round otherwise."""
+        return np.array([self.met(F.iloc[[i]], want)[0] for i in range(len(F))], dtype=np.bool_)
+
     def probability(self, F: pd.DataFrame, label: Any) -> Floats:
         """Return the probability of a class."""
         return np.asarray(self.model.predict_proba(F))[:, self.at(label)].astype(np.float64)
@@ -96,14 +100,22 @@ class Oracle:
         return None
 
     def masks(self, F: pd.DataFrame, want: Want, margin: float = 0.0) -> tuple[Mask, Mask]:
-        """Return which rows have the outcome, and which have it beyond doubt."""
+        """Return which rows have the outcome, and which have it beyond doubt.
+
+        At a tie, a row among others and the same row alone may get scores that differ in the last digit: it may have the
+        outcome if it has it in one of the two ways.
+        """
         met = self.met(F, want)
-        if self.steps and not margin:
-            return met, met
         lead = self.lead(F, want)
         if lead is None:
             return met, met
         slack = (_SINGLE if self.single else _TIE) * max(1.0, float(np.abs(lead[np.isfinite(lead)]).max(initial=0.0)))
+        maybe = met.copy()
+        for r in np.flatnonzero(~met & (np.abs(lead) <= slack)):
+            maybe[r] = bool(self.met(F.iloc[[int(r)]], want)[0])
+        if self.steps and not margin:
+            return maybe, met
+        met = maybe
         if margin:
             slack = max(slack, 1e-7 * margin)
             return met & (lead >= margin - slack), met & (lead >= margin + 1e-5 * max(margin, 1e-3))

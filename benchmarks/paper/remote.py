@@ -10,8 +10,7 @@ moved threshold and the scaled one agree.
 from __future__ import annotations
 
 import copy
-import tempfile
-import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,14 @@ import numpy as np
 from benchmarks.paper.models import Fitted
 from benchmarks.paper.replies import Reply, Unsupported
 from benchmarks.peers.catalogue import PEERS
-from benchmarks.peers.client import Died, Hung, Worker
 from benchmarks.peers.encoding import Encoding, FloatArray
-from benchmarks.peers.environments import Environment, default_cache
-from benchmarks.speed.methods import Disagrees, _Portable
+from benchmarks.peers.environments import Environment
+from benchmarks.peers.session import Opened
 
 __all__ = ["Remote", "coded", "on_matrix", "raw_forest"]
 
 KINDS = {"lr": "linear", "svm": "linear", "cart": "tree", "rf": "forest", "gbm": "boosting", "mlp": "network"}
-_OPENING, _GRACE = 600.0, 30.0
-_CHECKED, _AGREEMENT = 200, 0.995
+_CHECKED = 200
 _READ_TREES = ("treecf", "oceanpy")
 
 
@@ -45,13 +42,7 @@ class Remote:
             raise Unsupported(f"{method} is compared on forests")
         if n > 1 and not method.startswith("dice"):
             raise Unsupported(f"{method} gives one answer")
-        where = default_cache() if cache is None else cache
-        environment = _environment(self.peer.environment, source.name)
-        self.python = environment.python(where)
-        self.log = where / "logs" / f"{environment.name}.log"
         self.estimator = raw_forest(source) if method in _READ_TREES else on_matrix(source)
-        self.folder = tempfile.TemporaryDirectory(prefix="ifonly-task-")
-        self.task = Path(self.folder.name) / "task.pickle"
         data = source.data
         matrix = data.matrix(data.train.frame)
         self.check = matrix[:: max(1, len(matrix) // _CHECKED)][:_CHECKED]
@@ -66,46 +57,22 @@ class Remote:
             "options": options,
             "check": self.check,
         }
-        with self.task.open("wb") as stream:
-            _Portable(stream).dump(task)
-        self.worker = self._start()
+        environment = _environment(self.peer.environment, source.name)
+        self.session = Opened(self.peer, task, self._agreement, cache, environment)
 
-    def _start(self) -> Worker:
-        worker = Worker(self.python, self.peer.path, self.log)
-        try:
-            self._compare(worker.ask({"open": str(self.task)}, _OPENING))
-        except BaseException:
-            worker.close()
-            raise
-        return worker
-
-    def _compare(self, reply: dict[str, Any]) -> None:
-        """Both sides must explain the same model."""
-        if reply["status"] != "open":
-            raise Died(reply["note"])
+    def _agreement(self, said: Sequence[int]) -> float:
+        """Return the share of the check rows whose outcome is wanted on both sides or on neither."""
         data = self.source.data
         ours = self.source.wanted(data.frame(data.encoding.codes(self.check)))
-        share = float(np.mean(ours == (np.array(reply["predictions"]) == data.train.wanted)))
-        if share < _AGREEMENT:
-            raise Disagrees(f"its model agrees with ours on {share:.1%} of {len(self.check)} rows")
+        return float(np.mean(ours == (np.array(said) == data.train.wanted)))
 
     def explain(self, position: int, seconds: float) -> Reply:
         """Ask, and end the worker when it hangs."""
         data = self.source.data
-        if not self.worker.alive:
-            self.worker = self._start()
         row = data.matrix(data.test.frame.iloc[[position]])[0]
-        patience = seconds + (_GRACE if self.peer.keeps_time else 0.0)
-        began = time.perf_counter()
-        try:
-            reply = self.worker.ask({"explain": row.tolist(), "seconds": seconds}, patience)
-        except (Hung, Died) as error:
-            spent = time.perf_counter() - began
-            self.worker.close()
-            return Reply("killed" if isinstance(error, Hung) else "died", spent, note=str(error))
-        spent = time.perf_counter() - began
-        if reply["status"] == "error":
-            return Reply("error", spent, note=reply["note"])
+        reply = self.session.ask(row, seconds)
+        if reply["status"] in ("killed", "died", "error"):
+            return Reply(reply["status"], reply["seconds"], note=reply["note"])
         if reply["row"] is None:
             late = reply["seconds"] >= 0.95 * seconds
             return Reply(
@@ -119,9 +86,7 @@ class Remote:
 
     def close(self) -> None:
         """End the worker and remove the task."""
-        if self.worker.alive:
-            self.worker.close()
-        self.folder.cleanup()
+        self.session.close()
 
 
 def _environment(own: Environment, model: str) -> Environment:

@@ -14,7 +14,7 @@ from benchmarks.paper.ours import OBJECTIVES
 from benchmarks.paper.replies import Reply, Unsupported
 from benchmarks.peers.client import Died, Hung
 from benchmarks.peers.environments import EnvironmentFailed
-from benchmarks.speed.methods import Disagrees
+from benchmarks.peers.session import Disagrees
 
 __all__ = ["ONE", "THREE", "Settings", "plan", "run"]
 

@@ -24,6 +24,10 @@ class Peer:
         The worker, next to this file.
     kinds
         The kinds of model it takes.
+    norms
+        The distances it takes.
+    classes
+        The most classes that it takes a model of.
     keeps_time
         Whether it has a time limit of its own; otherwise its worker is ended at the limit.
     options
@@ -35,6 +39,16 @@ class Peer:
     kinds: frozenset[str]
     keeps_time: bool
     options: Mapping[str, str] = field(default_factory=dict)
+    norms: frozenset[str] = frozenset({"l1"})
+    classes: int = 2
+
+    def refuses(self, kind: str, norm: str, classes: int) -> str:
+        """Return the first thing about a problem that the peer does not take; nothing if it takes all."""
+        if kind not in self.kinds:
+            return f"{kind} model"
+        if norm not in self.norms:
+            return f"{norm} distance"
+        return "" if classes <= self.classes else f"model of {classes} classes"
 
     @property
     def path(self) -> Path:
@@ -42,18 +56,28 @@ class Peer:
         return Path(__file__).resolve().parent / self.script
 
 
+_TREECF = Environment(
+    "treecf", ("treecf==0.3.2",), ("3.12", "3.13", "3.11"), shared=("scikit-learn", "xgboost", "lightgbm", "catboost")
+)
+_TREECF_KINDS = frozenset({"forest", "boosting", "xgboost", "histgb", "catboost", "lightgbm"})
+_OCEAN = Environment("oceanpy", ("oceanpy==2.0.7",), ("3.12", "3.13"))
+_OCEAN_KINDS = frozenset({"forest", "xgboost"})
+_VERITAS = Environment(
+    "veritas", ("dtai-veritas==0.3.1",), ("3.12", "3.13", "3.11"), shared=("scikit-learn", "xgboost", "lightgbm")
+)
+_VERITAS_KINDS = frozenset({"forest", "boosting", "xgboost"})
+_LARGEST = frozenset({"linf"})
+
 PEERS: dict[str, Peer] = {
-    "treecf": Peer(
-        Environment("treecf", ("treecf==0.3.2",), ("3.12", "3.13", "3.11")),
-        "serve_treecf.py",
-        frozenset({"forest", "boosting", "xgboost"}),
-        keeps_time=True,
+    "treecf": Peer(_TREECF, "serve_treecf.py", _TREECF_KINDS, keeps_time=True, options={"search": "refine"}),
+    "treecf-classic": Peer(_TREECF, "serve_treecf.py", _TREECF_KINDS, keeps_time=True, options={"search": "classic"}),
+    "oceanpy": Peer(_OCEAN, "serve_ocean.py", _OCEAN_KINDS, keeps_time=True, classes=10),
+    "oceanpy-maxsat": Peer(_OCEAN, "serve_maxsat.py", _OCEAN_KINDS, keeps_time=False, classes=10),
+    "veritas": Peer(
+        _VERITAS, "serve_veritas.py", _VERITAS_KINDS, keeps_time=True, options={"steps": "10"}, norms=_LARGEST
     ),
-    "oceanpy": Peer(
-        Environment("oceanpy", ("oceanpy==2.0.7",), ("3.12", "3.13")),
-        "serve_ocean.py",
-        frozenset({"forest", "xgboost"}),
-        keeps_time=True,
+    "veritas-close": Peer(
+        _VERITAS, "serve_veritas.py", _VERITAS_KINDS, keeps_time=True, options={"steps": "40"}, norms=_LARGEST
     ),
     "dice-random": Peer(_DICE, "serve_dice.py", _ANY_MODEL, keeps_time=False, options={"method": "random"}),
     "dice-genetic": Peer(_DICE, "serve_dice.py", _ANY_MODEL, keeps_time=False, options={"method": "genetic"}),

@@ -12,10 +12,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Encoding", "Field", "FloatArray"]
+__all__ = ["Encoding", "Field", "FloatArray", "Norm"]
 
 FloatArray = npt.NDArray[np.float64]
 Kind = Literal["number", "integer", "category"]
+Norm = Literal["l1", "l2", "linf", "mahalanobis"]
 _WHOLE = 1e-9
 
 
@@ -65,13 +66,20 @@ class Encoding:
             out[:, j] = part.argmax(axis=1) if field.kind == "category" else part[:, 0]
         return out
 
-    def distance(self, row: FloatArray, other: FloatArray) -> float:
-        """Return the normalised l1 distance of two matrix rows: |dx| / range, and 1 per switched category."""
+    def distance(self, row: FloatArray, other: FloatArray, norm: Norm = "l1") -> float:
+        """Return the distance of two matrix rows.
+
+        The sum of |dx| / range and 1 per switched category (l1), the sum of their squares (l2), the largest (linf); NaN
+        for one that needs more than the two rows.
+        """
         a, b = self.codes(row[None, :])[0], self.codes(other[None, :])[0]
-        total = 0.0
-        for j, field in enumerate(self.fields):
-            total += float(a[j] != b[j]) if field.kind == "category" else abs(a[j] - b[j]) / field.span
-        return total
+        parts = [
+            float(a[j] != b[j]) if field.kind == "category" else abs(a[j] - b[j]) / field.span
+            for j, field in enumerate(self.fields)
+        ]
+        if norm == "mahalanobis":
+            return float("nan")
+        return float(max(parts) if norm == "linf" else sum(p * p for p in parts) if norm == "l2" else sum(parts))
 
     def coherent(self, row: FloatArray, factual: FloatArray) -> bool:
         """Whether whole numbers are whole, each category has one level, and changed numbers keep to their range."""

@@ -23,6 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from encoding import Encoding, FloatArray
+from memory import peak_memory
 
 __all__ = ["Answer", "Peer", "Task", "serve"]
 
@@ -111,4 +112,5 @@ def _explain(peer: Peer, row: FloatArray, limit: float) -> dict[str, Any]:
         "proven": bool(answer.proven),
         "bound": bound,
         "more": [[float(v) for v in row] for row in answer.more],
+        "peak": peak_memory(),
     }

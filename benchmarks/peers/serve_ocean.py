@@ -22,29 +22,33 @@ _ROOM = 1e-6
 
 
 class Ocean:
-    """The explainer on the scaled forest."""
+    """The explainer on the scaled forest; numbers are scaled to a range of `reach`."""
+
+    explainers: Any = ConstraintProgrammingExplainer
+    reach = 1.0
 
     def __init__(self, task: Task) -> None:
         self.encoding, self.want = task.encoding, task.want
+        self.classes = len(task.estimator.classes_)
         self.strict = task.kind == "xgboost"
         numbers = [f for f in task.encoding.fields if f.kind != "category"]
         self.numbers = {f.columns[0]: f for f in numbers}
         self.low, self.span = np.zeros(task.encoding.width), np.ones(task.encoding.width)
         for column, field in self.numbers.items():
-            self.low[column], self.span[column] = field.low, field.span
+            self.low[column], self.span[column] = field.low, field.span / self.reach
         # Per column: where a cut is on the scaled feature -> where it is on the raw one.
         self.cuts: dict[int, dict[float, float]] = {c: {} for c in self.numbers}
         scale = self._scaled_xgboost if self.strict else self._scaled_forest
         self.forest = scale(task.estimator)
         self.mapper = self._mapper()
         self.frozen = [c for f in task.encoding.fields if f.name in task.options.get("frozen", ()) for c in f.columns]
-        self.explainer = ConstraintProgrammingExplainer(self.forest, mapper=self.mapper)
+        self.explainer = self.explainers(self.forest, mapper=self.mapper)
 
     # -- scaling ------------------------------------------------------------------------------------------------
     def _scaled(self, rows: FloatArray) -> FloatArray:
-        """Return rows with numbers on [-0.5, 0.5], as OCEAN's own parser scales them, and 0/1 columns as they are."""
+        """Return rows with numbers around zero, as OCEAN's own parser scales them, and 0/1 columns as they are."""
         shift = np.zeros(len(self.low))
-        shift[list(self.numbers)] = 0.5
+        shift[list(self.numbers)] = 0.5 * self.reach
         return (rows - self.low) / self.span - shift
 
     def _move(self, column: int, threshold: float) -> float:
@@ -56,7 +60,7 @@ class Ocean:
             cut = float(np.nextafter(np.float32(threshold), np.float32(-np.inf), dtype=np.float32))
             # Scaled splits are stored as 32-bit floats: next to a value of the data, they need a little room.
             room = _ROOM
-        level = float((cut - self.low[column]) / self.span[column] - 0.5 - room)
+        level = float((cut - self.low[column]) / self.span[column] - 0.5 * self.reach - room)
         self.cuts[column][level] = cut
         return level
 
@@ -90,7 +94,7 @@ class Ocean:
         for field in sorted(self.encoding.fields, key=lambda f: f.columns[0]):
             if field.kind != "category":
                 name = f"f{field.columns[0]}"
-                mapping[name] = Feature(Feature.Type.CONTINUOUS, levels=(-1.0, 1.0))
+                mapping[name] = Feature(Feature.Type.CONTINUOUS, levels=(-self.reach, self.reach))
                 columns[field.columns[0]] = (name, "")
                 continue
             codes = tuple(str(i) for i in range(len(field.columns)))
@@ -108,7 +112,7 @@ class Ocean:
         return [int(np.argmax(self._scores(row))) for row in self._scaled(rows)]
 
     def _scores(self, row: FloatArray) -> FloatArray:
-        total = np.zeros(2)
+        total = np.zeros(self.classes)
         for tree in self.explainer.trees:
             node = tree.root
             while not node.is_leaf:
@@ -126,17 +130,25 @@ class Ocean:
         query = self._scaled(row[None, :])[0]
         if self.frozen:
             self._freeze(query)
-        found = self.explainer.explain(query, y=self.want, norm=1, max_time=seconds, random_seed=0)
+        found = self.explainer.explain(query, y=self.want, norm=1, **self._limits(seconds))
         status = self.explainer.get_solving_status()
         if found is None:
             return Answer(None, status == "INFEASIBLE", None, status.lower())
-        scale = self.explainer._obj_scale
-        bound = float(self.explainer.solver.BestObjectiveBound()) / scale
-        return Answer(self._unscaled(row, query, found), status == "OPTIMAL", bound)
+        return Answer(self._unscaled(row, query, found), status == "OPTIMAL", self._bound())
+
+    def _limits(self, seconds: float) -> dict[str, Any]:
+        return {"max_time": seconds, "random_seed": 0}
+
+    def _bound(self) -> float | None:
+        return float(self.explainer.solver.BestObjectiveBound()) / self.explainer._obj_scale
+
+    def _cell(self, found: Any, column: int) -> int:
+        """Return the cell of a number that the solver has chosen."""
+        return int(self.explainer.solver.Value(found.vget(column)))
 
     def _freeze(self, query: FloatArray) -> None:
         """Hold frozen columns; OCEAN has no such demand, so it is put on the variables of a model made anew."""
-        self.explainer = ConstraintProgrammingExplainer(self.forest, mapper=self.mapper)
+        self.explainer = self.explainers(self.forest, mapper=self.mapper)
         for column in self.frozen:
             own = int(query[column])
             if column in self.numbers:
@@ -153,7 +165,7 @@ class Ocean:
         out = np.array(found.x, dtype=np.float64)
         for column, field in self.numbers.items():
             levels = np.asarray(self.mapper[f"f{column}"].levels)
-            cell = int(self.explainer.solver.Value(found.vget(column)))
+            cell = self._cell(found, column)
             own = int(np.searchsorted(levels, query[column], side="left")) - 1
             out[column] = row[column]
             if cell != own:

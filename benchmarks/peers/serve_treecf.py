@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from serve import Answer, FloatArray, Task, serve
 from treecf import Explainer, Freeze, OneHot, Range, Target
@@ -17,13 +19,17 @@ class Treecf:
 
     def __init__(self, task: Task) -> None:
         self.forest = task.kind == "forest"
+        self.search = task.options.get("search", "refine")
         self.strict = task.kind == "boosting"
         estimator = task.estimator
         names = [f"f{i}" for i in range(task.encoding.width)]
-        if hasattr(estimator, "feature_names_in_") and task.kind != "xgboost":
-            del estimator.feature_names_in_
         if task.kind == "xgboost":
             estimator.get_booster().feature_names = names
+        elif task.kind in ("catboost", "lightgbm"):
+            # These keep the names of their columns in a place of their own.
+            names = _named(estimator, task.kind)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
         scale, policy, rules = np.ones(len(names)), {}, []
         for field in task.encoding.fields:
             columns = list(field.columns)
@@ -60,13 +66,23 @@ class Treecf:
     def explain(self, row: FloatArray, seconds: float) -> Answer:
         """Search exactly."""
         found = self.explainer.explain(
-            row, self.target, backend="exact", time_budget_s=seconds, node_budget=_NODES, seed=0
+            row,
+            self.target,
+            backend="exact",
+            time_budget_s=seconds,
+            node_budget=_NODES,
+            seed=0,
+            search=self.search,
         )
         stats = found.solver_stats
         bound = float(stats["lower_bound"]) if "lower_bound" in stats else None
         if isinstance(found, Counterfactual):
             return Answer(np.asarray(found.x_cf), found.proof == "optimal", bound)
         return Answer(None, found.proof == "certified", bound, "infeasible")
+
+
+def _named(estimator: Any, kind: str) -> list[str]:
+    return list(estimator.feature_names_ if kind == "catboost" else estimator.booster_.feature_name())
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Proofs replayed, and forged ones refused: ``python -m benchmarks.proofs --questions 1000 --real 100 --output page.md``.
 
-Questions of the battery about linear models, trees, forests and boosters are asked with ``proof=True``; each proof goes,
-with its record, to `ifonly.verify`, as a stranger would. Then each is forged in one way, in turn, by someone who writes fresh
-checksums wherever they help, and must be refused. Real questions come from German Credit, and from HELOC and Adult where
-``IFONLY_DATA`` names them.
+Questions of the battery about linear models, trees, forests, boosters and networks are asked with ``proof=True``; each proof
+goes, with its record, to `ifonly.verify`, as a stranger would. Then each is forged in one way, in turn, by someone who writes
+fresh checksums wherever they help, and must be refused. Real questions, of a forest and of a network, come from German
+Credit, and from HELOC and Adult where ``IFONLY_DATA`` names them.
 """
 
 from __future__ import annotations
@@ -19,30 +19,33 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.proofs.asking import SETS
+from benchmarks.proofs.asking import FAMILIES, SETS
 from benchmarks.proofs.forging import KINDS
 from benchmarks.proofs.judging import Result, of_task
 
 
-def run(questions: int, real: int, seed: int, jobs: int, kept: Path | None) -> Iterator[Result]:
+def run(
+    questions: int, real: int, seed: int, jobs: int, kept: Path | None, families: Sequence[str] = FAMILIES
+) -> Iterator[Result]:
     """Yield results until there are enough of both kinds; each is also appended to a file, where one is named."""
-    shares = [real // len(SETS) + (k < real % len(SETS)) for k in range(len(SETS))]
+    sets = [s for s in SETS if ("network" if s.endswith("network") else "forest") in families] or SETS
+    shares = [real // len(sets) + (k < real % len(sets)) for k in range(len(sets))]
     tasks: Iterable[tuple[str, int, int]] = itertools.chain(
-        ((name, seed, n) for name, n in zip(SETS, shares, strict=True) if n), (("", seed, b) for b in itertools.count())
+        ((name, seed, n) for name, n in zip(sets, shares, strict=True) if n), (("", seed, b) for b in itertools.count())
     )
     counts: Counter[bool] = Counter()
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        running = [pool.apply_async(of_task, (task,)) for task in itertools.islice(tasks, 2 * jobs)]
+        running = [pool.apply_async(of_task, (task, families)) for task in itertools.islice(tasks, 2 * jobs)]
         while running:
             done = next((r for r in running if r.ready()), None)
             if done is None:
                 time.sleep(0.02)
                 continue
             running.remove(done)
-            running += [pool.apply_async(of_task, (task,)) for task in itertools.islice(tasks, 1)]
+            running += [pool.apply_async(of_task, (task, families)) for task in itertools.islice(tasks, 1)]
             for result in done.get():
                 is_real = result["task"][0] in SETS
                 if counts[is_real] < (real if is_real else questions):
@@ -91,10 +94,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--real", type=int, default=100, help="proofs of real questions")
     parser.add_argument("--seed", type=int, default=20261116)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--only", default=",".join(FAMILIES), help="families of the battery, by commas")
     parser.add_argument("--records", type=Path, default=None, help="a file to which each result is appended, as JSON")
     parser.add_argument("--output", type=Path, default=None, help="a file for the report in Markdown")
     options = parser.parse_args(argv)
-    results = list(run(options.questions, options.real, options.seed, options.jobs, options.records))
+    families = options.only.split(",")
+    results = list(run(options.questions, options.real, options.seed, options.jobs, options.records, families))
     lines = report(results)
     broken = [f"{r['task']} {r['family']}: {r['why']}" for r in results if not r["held"]]
     accepted = [

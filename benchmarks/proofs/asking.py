@@ -1,10 +1,10 @@
-"""Questions with their proofs: those of the battery about linear models, trees, forests and boosters, and real ones."""
+"""Questions with their proofs: those of the battery about linear models, trees, boosters and networks, and real ones."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,8 +30,13 @@ FAMILIES = (
     "hist boosting",
     "xgboost",
     "lightgbm",
+    "network",
+    "torch",
+    "calibrated network",
+    "voting network",
 )
-SETS = {"german credit": german_credit, "heloc": heloc, "adult": adult}
+_TABLES = {"german credit": german_credit, "heloc": heloc, "adult": adult}
+SETS = (*_TABLES, *(f"{name}, network" for name in _TABLES))
 _DRAWS = 16  # questions drawn in one world, of which less than half are of the plain kind
 _SECONDS = 30.0  # for one question, and for one replay
 
@@ -44,7 +49,7 @@ class Proven:
     ----------
     plain, kept
         Processor time of the question without and with its proof.
-    question
+    explainer, factual, want, criteria, question
         The question as it was asked, for forgers who know it.
     """
 
@@ -56,6 +61,10 @@ class Proven:
     y: Any
     plain: float
     kept: float
+    explainer: Explainer
+    factual: pd.DataFrame
+    want: Any
+    criteria: Any
     question: Any
 
     @property
@@ -72,9 +81,9 @@ class Proven:
         )
 
 
-def in_world(seed: int, block: int) -> Iterator[Proven]:
+def in_world(seed: int, block: int, families: Sequence[str] = FAMILIES) -> Iterator[Proven]:
     """Yield proofs of questions that the battery draws in one of its worlds, all asked without naming a solver."""
-    if not is_meant(seed, BLOCK * block, FAMILIES):
+    if not is_meant(seed, BLOCK * block, families):
         return
     try:
         world = draw_world(seed, block)
@@ -98,31 +107,48 @@ def in_world(seed: int, block: int) -> Iterator[Proven]:
 
 
 def of_real_data(name: str, n: int) -> Iterator[Proven]:
-    """Yield proofs of rows of a real data set that a forest of 100 trees refuses."""
-    from sklearn.compose import make_column_selector, make_column_transformer
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-
+    """Yield proofs of rows of a real data set that a forest of 100 trees, or a network, refuses."""
     try:
-        data = SETS[name]()
+        data = _TABLES[name.removesuffix(", network")]()
     except (IfOnlyError, OSError) as missing:
         print(f"{name} is not there: {missing}", file=sys.stderr)
         return
     X, y = data.frame, data.target
-    words = make_column_selector(dtype_exclude="number")
-    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough")
-    model = make_pipeline(encode, RandomForestClassifier(100, max_depth=6, n_jobs=1, random_state=0)).fit(X, y)
-    if len(X) > 5_000:  # whoever verifies scores the training rows; the forest has learned from all of them
+    model, words = _network() if name.endswith("network") else _forest()
+    model = model.fit(X, y)
+    if len(X) > 5_000:  # whoever verifies scores the training rows; the model has learned from all of them
         X = X.iloc[np.random.default_rng(0).permutation(len(X))[:5_000]]
     explainer, made = Explainer(model, X, schema=data.schema), 0
     for r in np.flatnonzero(model.predict(X) != data.wanted):
         if made == n:
             return
-        proven = _asked(f"{data.name}, 100 trees", explainer, X.iloc[[int(r)]], data.wanted, (), model, X, None)
+        proven = _asked(f"{data.name}, {words}", explainer, X.iloc[[int(r)]], data.wanted, (), model, X, None)
         made += proven is not None
         if proven is not None:
             yield proven
+
+
+def _forest() -> tuple[Any, str]:
+    from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    words = make_column_selector(dtype_exclude="number")
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough")
+    return make_pipeline(encode, RandomForestClassifier(100, max_depth=6, n_jobs=1, random_state=0)), "100 trees"
+
+
+def _network() -> tuple[Any, str]:
+    from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    words = make_column_selector(dtype_exclude="number")
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder=StandardScaler())
+    network = MLPClassifier((24, 12), alpha=0.01, max_iter=60, random_state=0)
+    return make_pipeline(encode, network), "network of 24 and 12 units"
 
 
 def _asked(
@@ -130,13 +156,15 @@ def _asked(
 ) -> Proven | None:
     """Return the proof of a question, also of one that is impossible; None where a solver closed it."""
     asked: dict[str, Any] = {"want": want, "criteria": list(criteria), "time_limit": _SECONDS}
-    question = explainer._ask(factual, want, criteria)
+    known = explainer, factual, want, criteria, explainer._ask(factual, want, criteria)
     try:
-        explainer.explain(factual, proof=True, **asked)  # what is kept between questions is paid for here
+        first = explainer.explain(factual, proof=True, **asked)  # what is kept between questions is paid for here
+        if first.proof is None or not unpack(first.proof)[0]:
+            return None
     except Infeasible as error:
         if error.proof is None or not error.trail:
             return None
-        return Proven(family, error.record(), error.proof, model, X, y, 0.0, 0.0, question)
+        return Proven(family, error.record(), error.proof, model, X, y, 0.0, 0.0, *known)
     began = time.process_time()
     explainer.explain(factual, **asked)
     plain = time.process_time() - began
@@ -144,4 +172,4 @@ def _asked(
     kept = time.process_time() - began - plain
     if answer.proof is None or not unpack(answer.proof)[0]:
         return None
-    return Proven(family, answer.record(), answer.proof, model, X, y, plain, kept, question)
+    return Proven(family, answer.record(), answer.proof, model, X, y, plain, kept, *known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -12,10 +12,13 @@ import numpy as np
 
 from benchmarks.proofs.asking import Proven
 from benchmarks.proofs.trails import written
+from ifonly import Explainer, IfOnlyError, SchemaError
 from ifonly.question.abilities import verified
 from ifonly.question.found import Ended, Found
 from ifonly.question.trail import Duals, Event, Leaf, Split, events
+from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.proof import describe_proof, pack, unpack
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.answering import Several
 
 __all__ = ["KINDS", "forged"]
@@ -87,6 +90,31 @@ def answer_dearer(p: Proven, rng: np.random.Generator) -> Forged:
     return _sealed(p, unpack(p.proof)[0], objective=1.1 * own + 1e-9, bound=1.1 * own + 1e-9)
 
 
+def split_moved(p: Proven, rng: np.random.Generator) -> Forged:
+    """Move a split, half of them to the cheaper answer that a dearer one is to be hidden behind.
+
+    A moved split alone forges nothing: whatever the splits are, parts that are closed prove what they claim.
+    """
+    made = answer_dearer(p, rng)
+    parts = list(events(unpack(p.proof)[0]))
+    moved = [i for i, e in enumerate(parts) if isinstance(e, Split)]
+    if made is None or not moved:
+        return None
+    i = int(rng.choice(moved))
+    split = parts[i]
+    assert isinstance(split, Split)
+    if split.value is not None:
+        width = max(abs(split.value), 1.0) * float(rng.choice([1e-12, 1e-3, 0.1]))
+        parts[i] = replace(split, value=split.value + width * float(rng.normal()))
+    elif split.levels is not None:
+        parts[i] = replace(split, levels=np.roll(split.levels, 1))
+    else:
+        parts[i] = replace(split, second_first=not split.second_first)
+    record, data = copy.deepcopy(made[0]), pack([written(parts), *unpack(p.proof)[1:]])
+    record["proof"]["sha256"] = sha256(data).hexdigest()
+    return record, data
+
+
 def truncated(p: Proven, rng: np.random.Generator) -> Forged:
     """Cut the file off."""
     return p.record, p.proof[: int(rng.integers(len(p.proof)))]
@@ -122,11 +150,12 @@ _FORGERS: dict[str, Callable[[Proven, np.random.Generator], Forged]] = {
     "a bound raised": bound_raised,
     "a leaf changed": leaf_changed,
     "the answer made dearer": answer_dearer,
+    "a split moved": split_moved,
     "another row": another_row,
     "a truncated file": truncated,
     "a flipped bit": flipped,
 }
-KINDS = (*_FORGERS, "another model")
+KINDS = (*_FORGERS, "another model", "a weight changed")
 
 
 def another_model(p: Proven, rng: np.random.Generator) -> Any:
@@ -148,12 +177,65 @@ def another_model(p: Proven, rng: np.random.Generator) -> Any:
     return other
 
 
+@dataclass(frozen=True)
+class _Replay:
+    """A replay that accepts a trail, or does not."""
+
+    ok: bool
+
+
+def weight_changed(p: Proven, rng: np.random.Generator) -> _Replay | None:
+    """Replay a trail with one weight of the network changed by some per cent, where a cheaper answer has become possible.
+
+    Where none has, the trail may be a true proof of the other network, too.
+    """
+    for _ in range(8):
+        other = other_weight(p.model, rng)
+        if other is None:
+            return None
+        explainer = Explainer(other, p.X, p.y, schema=p.explainer.schema, criteria=p.explainer.criteria)
+        try:
+            cheaper = explainer.explain(p.factual, want=p.want, criteria=list(p.criteria), time_limit=30.0)
+            question = explainer._ask(p.factual, p.want, p.criteria)
+        except IfOnlyError:  # the row has the outcome already, or there is no answer
+            continue
+        bound = np.inf if p.impossible else float(p.record["counterfactuals"][0]["certificate"]["bound"])
+        if cheaper[0].certificate.objective >= bound * (1.0 - 1e-6):
+            continue
+        try:
+            replay(question.statement, question.goal, bound, unpack(p.proof)[0], Deadline.after(30.0))
+        except (Refused, NotReplayable, SchemaError):
+            return _Replay(ok=False)
+        return _Replay(ok=True)
+    return None
+
+
+def other_weight(model: Any, rng: np.random.Generator) -> Any:
+    """Return a copy of a model with one weight changed by some per cent; None where it has none that is known."""
+    other = copy.deepcopy(model)
+    last = other.steps[-1][1] if hasattr(other, "steps") else other
+    if hasattr(last, "coefs_"):
+        weights = [w for layer in (last.coefs_, last.intercepts_) for w in layer]
+    elif hasattr(last, "module"):
+        weights = [w.detach().numpy() for w in last.module.parameters()]
+    else:
+        return None
+    flat = weights[int(rng.integers(len(weights)))].reshape(-1)
+    flat[int(rng.integers(len(flat)))] *= 1.0 + float(rng.choice([-1.0, 1.0])) * float(rng.uniform(0.03, 0.09))
+    return other
+
+
 def forged(p: Proven, kind: str, rng: np.random.Generator) -> tuple[str, Any]:
     """Forge a proof in one way, or remove a part where that cannot be done; return how, and the verdict on it."""
+    if kind == "a weight changed":
+        seen = weight_changed(p, rng)
+        if seen is not None:
+            return kind, seen
+        kind = "another model"
     if kind == "another model":
         try:
             return kind, p.verdict(model=another_model(p, rng))
-        except ValueError:  # a table on which the model says one thing only teaches no other one
+        except (TypeError, ValueError):  # what says one thing only teaches no other one, and adapters learn nothing
             kind = "a part removed"
     made = _FORGERS[kind](p, rng)
     if made is None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.proofs.asking import SETS, Proven, in_world, of_real_data
+from benchmarks.proofs.asking import FAMILIES, SETS, Proven, in_world, of_real_data
 from benchmarks.proofs.forging import KINDS, forged
 
 __all__ = ["Result", "of_task", "seen"]
@@ -40,13 +41,13 @@ def seen(p: Proven, kind: str, rng: np.random.Generator) -> Result:
     return result
 
 
-def of_task(task: tuple[str, int, int]) -> list[Result]:
+def of_task(task: tuple[str, int, int], families: Sequence[str] = FAMILIES) -> list[Result]:
     """Return what became of the questions of one world (its block), or of one real data set (how many)."""
     name, seed, number = task
     rng = np.random.default_rng([seed, number, len(name)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        source = of_real_data(name, number) if name in SETS else in_world(seed, number)
+        source = of_real_data(name, number) if name in SETS else in_world(seed, number, families)
         first = int(rng.integers(len(KINDS)))
         results = []
         for k, proven in enumerate(source):

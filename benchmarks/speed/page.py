@@ -9,10 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.speed import bars, plot, records, table
+from benchmarks.speed import bars, plot, records, sections, table
 
-__all__ = ["write"]
+__all__ = ["GROWTH", "growth_section", "write"]
 
+GROWTH = "How it grows"
 _BUSY = 1.5
 
 _HEAD = """# Benchmarks
@@ -63,13 +64,17 @@ def write(folder: Path, docs: Path) -> Path:
         parts.append("The figure shows processor seconds, the tables have both.\n")
     parts.append(table.markdown(table.summarise(found)))
     if (folder / "growth.csv").exists():
-        parts.append(_growth(pd.read_csv(folder / "growth.csv"), docs))
+        parts.append(f"## {GROWTH}\n\n{growth_section(pd.read_csv(folder / 'growth.csv'), docs)}")
     if (folder / "throughput.csv").exists():
         parts.append(_throughput(pd.read_csv(folder / "throughput.csv")))
     for png in docs.glob("benchmarks-*.png"):
         png.unlink()
     path = docs / "benchmarks.md"
+    others = sections.read(path.read_text(encoding="utf-8")) if path.exists() else {}
     path.write_text("\n".join(part.rstrip("\n") + "\n" for part in parts), encoding="utf-8")
+    # What other benchmarks have written on the page stays.
+    for title in [name for name in others if name and name not in sections.titles(path)]:
+        sections.put(path, title, others[title])
     return path
 
 
@@ -124,7 +129,8 @@ def _bars(folder: Path, found: pd.DataFrame) -> str:
     return text
 
 
-def _growth(grown: pd.DataFrame, docs: Path) -> str:
+def growth_section(grown: pd.DataFrame, docs: Path) -> str:
+    """Return the text and the table of the growth curves, and write their figure."""
     kind = "processor seconds" if _busy(grown) else "seconds"
     grown = _undisturbed(grown)
     plot.save(plot.draw_growth(grown), docs, "benchmarks-growth")
@@ -132,11 +138,11 @@ def _growth(grown: pd.DataFrame, docs: Path) -> str:
     asked = grown[(grown["factual"] >= 0) & (grown["status"] != "given up")]
     for (curve, size, method), part in asked.groupby(["curve", "size", "method"], sort=False):
         shown = [table.shown_seconds(float(value)) for value in (part["seconds"].median(), part["seconds"].max())]
-        lines.append(f"| {curve} | {size} | {method} | {' | '.join(shown)} | {part['proven'].mean():.0%} |")
+        lines.append(f"| {curve} | {size:g} | {method} | {' | '.join(shown)} | {part['proven'].mean():.0%} |")
     return (
-        "## How it grows\n\nForests of 100 trees of depth 5 unless the curve says otherwise; trees, depth and width on "
-        "German Credit, features and training rows on made-up numeric data with two clusters per class. A ring marks sizes "
-        f"at which not every answer is proven. Times are {kind}.\n\n![Growth curves](benchmarks-growth.svg)\n\n"
+        "One quantity at a time; the panels say what the others are. The made-up data has as many numbers as the curve says, "
+        "half of which inform, and two clusters per class. A ring marks sizes at which not every answer is proven, the band "
+        f"goes from the least to the most. Times are {kind}.\n\n![Growth curves](benchmarks-growth.svg)\n\n"
         + "\n".join(lines)
         + "\n"
     )

@@ -13,12 +13,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.peers.encoding import Encoding, Field, FloatArray
+from benchmarks.speed.asking import PLAIN, Ask
 from ifonly import datasets
 from ifonly.data.schema import Integer, Numeric, Schema
 
 __all__ = ["PROBLEMS", "QUICK", "Case", "Kind", "Problem", "Table", "breast_cancer", "german", "prepare"]
 
-Kind = Literal["forest", "boosting", "xgboost", "tree", "linear", "network"]
+Kind = Literal[
+    "forest", "boosting", "xgboost", "tree", "linear", "network", "extra", "histgb", "catboost", "lightgbm", "composite"
+]
 CHECK_ROWS = 200
 
 
@@ -34,12 +37,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Problem:
-    """A model on a table."""
+    """A model on a table, and what is asked of it."""
 
     name: str
     table: Callable[[], Table]
     estimator: Callable[[], Any]
     kind: Kind
+    ask: Ask = PLAIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +58,7 @@ class Case:
     encoding: Encoding
     matrix: FloatArray
     factuals: npt.NDArray[np.int64]
+    ask: Ask = PLAIN
 
     @property
     def classes(self) -> list[Any]:
@@ -94,10 +99,11 @@ def prepare(problem: Problem, factuals: int, seed: int = 0) -> Case:
     table = problem.table()
     encoding = encode(table.schema)
     model, estimator = _fit(problem, table, encoding)
-    unwanted = np.flatnonzero(model.predict(table.frame) != table.wanted)
+    unwanted = np.flatnonzero(np.ravel(model.predict(table.frame)) != table.wanted)
     drawn = np.random.default_rng(seed).permutation(unwanted)[:factuals]
     matrix = _matrix(table.frame, table.schema, encoding)
-    return Case(problem.name, problem.kind, table, model, estimator, encoding, matrix, drawn.astype(np.int64))
+    drawn = drawn.astype(np.int64)
+    return Case(problem.name, problem.kind, table, model, estimator, encoding, matrix, drawn, problem.ask)
 
 
 def encode(schema: Schema) -> Encoding:

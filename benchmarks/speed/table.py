@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.speed.methods import METHODS
+from benchmarks.speed.methods import EXACT, METHODS
 
 __all__ = ["markdown", "shown_seconds", "summarise", "write"]
 
@@ -33,7 +33,7 @@ def summarise(records: pd.DataFrame) -> pd.DataFrame:
         for (problem, method), part in joined.groupby(["problem", "method"], sort=False)
     ]
     table = pd.DataFrame(lines)
-    order = {name: k for k, name in enumerate(METHODS)}
+    order = {name: k for k, name in enumerate(dict.fromkeys((*METHODS, *EXACT)))}
     problems = {name: k for k, name in enumerate(dict.fromkeys(records["problem"]))}
     key = table["problem"].map(problems) * 100 + table["method"].map(lambda m: order.get(m, 99))
     return table.loc[key.sort_values(kind="stable").index].reset_index(drop=True)

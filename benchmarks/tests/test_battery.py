@@ -31,7 +31,7 @@ from ifonly import Change, Explanation, Infeasible, Target
 
 SEED = 11
 BLOCKS = range(25)
-LONG = {0, 1, 2, 3, 4, 5, 6, 15, 16, 17, 18, 22}  # the blocks with most of the work
+LONG = {*range(7), *range(8, 25, 2), 11, 15, 17, 19, 21}  # the blocks with most of the work
 
 
 # -- a part of the battery -------------------------------------------------------------------------------------------
@@ -392,6 +392,15 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "20261117:2415586",
         "20261124:2413586",
         "20261124:2409046",
+        "20261711:2403490",  # a price over a reach of two neighbouring floats was a number that the solver refuses
+        "20261202:2401201",  # HiGHS called a clash what the end of a curve allows
+        "20261202:2402780",  # an answer within the rounding of columns around 1e9
+        "20261202:2404891",  # a way out in whose last digit a row alone and among others differ
+        "20261204:2404879",  # a further model that does not know a level of the data
+        "20261204:2405918",  # the bound of one alternative, where another one had been closed within the gap only
+        "20261204:2407065",  # an exponential of a score around 1e12
+        "20261204:2407201",  # curves of scores that change by 1e-7 of themselves: HiGHS calls the program infeasible
+        "20261204:2407333",  # a vote that Gurobi overlooked, farther from its tie than was looked for
     ],
 )
 @pytest.mark.filterwarnings("ignore")

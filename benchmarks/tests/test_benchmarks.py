@@ -18,8 +18,9 @@ from benchmarks.peers.client import Died, Hung, Worker
 from benchmarks.peers.encoding import Encoding
 from benchmarks.peers.environments import Environment, EnvironmentFailed
 from benchmarks.speed import bars, growth, page, plot, records, table
-from benchmarks.speed.methods import METHODS, Reply, Unsupported, open_session
+from benchmarks.speed.methods import EXACT, METHODS, Unsupported, open_session
 from benchmarks.speed.problems import PROBLEMS, QUICK, Case, Kind, Problem, Table, forest, german, prepare
+from benchmarks.speed.replies import Reply
 from benchmarks.speed.run import Settings, explain_rows, run
 
 from ifonly.data.schema import Schema
@@ -104,7 +105,7 @@ def test_problems_are_those_of_the_issue() -> None:
     assert len(PROBLEMS) == 20
     assert {"german-calibrated-1x10", "german-voting-1x20"} <= set(PROBLEMS)  # composites of networks
     assert set(QUICK) <= set(PROBLEMS)
-    assert set(METHODS) == {"ifonly", "leafbigm", *PEERS}
+    assert {*METHODS, *EXACT} == {"ifonly", "leafbigm", *PEERS}
 
 
 # -- the leaf-big-M formulation --------------------------------------------------------------------------------------
@@ -381,5 +382,9 @@ def test_growth_covers_what_the_issue_asks_for() -> None:
     assert spans["depth"] == (3, 10)
     assert spans["features"] == (10, 60)
     assert spans["rows"] == (1000, 100_000)
-    assert set(spans) == {"trees", "depth", "features", "rows", "width"}
+    assert spans["classes"] == (2, 10)
+    assert spans["layers"] == (1, 4)
+    assert spans["radius"] == (0.001, 0.1)
+    assert set(spans) == {"trees", "depth", "features", "rows", "classes", "width", "layers", "hull", "radius"}
     assert growth.synthetic(50, 10).frame.shape == (50, 10)
+    assert growth.synthetic(500, 12, 5).target.nunique() == 5
