@@ -29,7 +29,7 @@ from ifonly.question.criterion import ChecksTogether, Couples, Criterion, HasCon
 from ifonly.question.demand import BoxDemand, Demand
 from ifonly.question.found import Ended, Found
 from ifonly.question.further import Diversifies, Further, Way
-from ifonly.question.guidance import Branch, Branches, Proposes, Squeezes
+from ifonly.question.guidance import Branch, Branches, Proposes, Squeezes, UnionOfBoxes
 from ifonly.question.problem import Problem
 from ifonly.question.program import Program
 from ifonly.question.query import Query
@@ -103,6 +103,7 @@ __all__ = [
     "Status",
     "Tightens",
     "Tuning",
+    "UnionOfBoxes",
     "Variables",
     "Verifies",
     "Way",

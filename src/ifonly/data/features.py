@@ -93,6 +93,20 @@ class Numeric:
         near = self.snap(value)
         return near if value - near <= self._dust(value) else self.snap(near + (self.step or 0.0))
 
+    def below(self, value: float) -> float:
+        """Return the greatest value below the given one: of the grid, or of floats; minus infinity has none."""
+        if self.precision is None or not np.isfinite(value):
+            return float(np.nextafter(value, -np.inf))
+        near = self.snap_down(value)
+        return near if value - near > self._dust(value) else self.snap(near - (self.step or 0.0))
+
+    def above(self, value: float) -> float:
+        """Return the least value above the given one: of the grid, or of floats; infinity has none."""
+        if self.precision is None or not np.isfinite(value):
+            return float(np.nextafter(value, np.inf))
+        near = self.snap_up(value)
+        return near if near - value > self._dust(value) else self.snap(near + (self.step or 0.0))
+
     def _dust(self, value: float) -> float:
         """Return by how much a number that is meant to lie on the grid may be off: of its own size, and of a step."""
         return EDGE * abs(value) + ON_GRID * (self.step or 0.0)

@@ -76,6 +76,34 @@ class Box:
         """Intersect categorical feature `j` with a set of levels, given as a mask."""
         self.allowed[self.schema.slice(j)] &= levels
 
+    def staying(self, j: int, factual: FloatArray) -> Box:
+        """Return the part of the box in which feature `j` is what the factual has; empty if that is not in the box."""
+        box, part = self.copy(), factual[self.schema.slice(j)]
+        if self.missing[j]:
+            return box
+        if isinstance(self.schema.features[j], Numeric):
+            box.lower[j], box.upper[j] = max(box.lower[j], part[0]), min(box.upper[j], part[0])
+        else:
+            box.keep_levels(j, part > 0)
+        return box
+
+    def leaving(self, j: int, factual: FloatArray, least: float) -> list[Box]:
+        """Return the parts of the box in which feature `j` is not what the factual has.
+
+        A number without a grid moves by `least` or more, one on a grid by a step or more; `j` is not missing.
+        """
+        part, feature = factual[self.schema.slice(j)], self.schema.features[j]
+        if not isinstance(feature, Numeric):
+            other = self.copy()
+            other.keep_levels(j, part <= 0)
+            return [other]
+        hat = float(part[0])
+        down, up = (hat - least, hat + least) if feature.step is None else (feature.below(hat), feature.above(hat))
+        below, above = self.copy(), self.copy()
+        below.narrow(j, upper=down)
+        above.narrow(j, lower=up)
+        return [below, above]
+
     def empty(self) -> int | None:
         """Return the first feature with no admissible value left, or None."""
         schema = self.schema

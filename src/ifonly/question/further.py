@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol, runtime_checkable
 
@@ -17,6 +17,8 @@ from ifonly.question.guidance import Proposes
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.later import Later
+from ifonly.runtime.memo import Memo
 
 __all__ = ["Clustered", "Diversifies", "Further", "Way"]
 
@@ -31,14 +33,23 @@ class Way(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Further(Proposes, Demand):
-    """A demand for another answer, with points that are known to be worth a try."""
+    """A demand for another answer, with points that are worth a try.
 
-    known: tuple[FloatArray, ...] = ()
+    Attributes
+    ----------
+    known
+        The points, found when they are first asked for.
+    solved
+        Optima of boxes that searches for earlier answers have found; the demands of one question share it.
+    """
+
+    known: Later[tuple[FloatArray, ...]] = field(default_factory=lambda: Later.there(()))
+    solved: Memo = field(default_factory=Memo, repr=False)
 
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return the points worth a try."""
         del statement, box, deadline
-        return self.known
+        return self.known.get()
 
 
 class Diversifies(Criterion, Ability):

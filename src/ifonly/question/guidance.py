@@ -1,19 +1,20 @@
-"""Abilities of demands that guide a search, given the whole statement: to propose points, to branch, to bound costs."""
+"""Abilities of demands that guide a search: to propose points, to branch, to be met in boxes, to bound costs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ifonly.arrays import FloatArray
 from ifonly.program.box import Box
 from ifonly.question.abilities import Ability
 from ifonly.question.demand import Demand
+from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
 
-__all__ = ["Branch", "Branches", "Proposes", "Squeezes"]
+__all__ = ["Branch", "Branches", "Proposes", "Squeezes", "UnionOfBoxes"]
 
 
 class Proposes(Demand, Ability):
@@ -61,6 +62,14 @@ class Branches(Demand, Ability):
 
         Once the deadline has passed, bounds may be looser, but no alternative may be left out.
         """
+
+
+class UnionOfBoxes(Demand, Ability):
+    """A demand that is met in each of a few boxes, and nowhere else: without it, a question may be of single features."""
+
+    @abstractmethod
+    def pieces(self, query: Query, box: Box) -> Sequence[Box]:
+        """Return boxes, some of them perhaps empty, whose union is what of `box` meets the demand."""
 
 
 class Squeezes(Demand, Ability):

@@ -97,8 +97,8 @@ def why_no_parts(i: int, solver: str | None) -> str:
     if solver.startswith(NO_SOLVER):
         return (
             "it was closed without a solver, but its parts were not kept: by rules that a replay does not know (Mahalanobis "
-            "distances; prices of the splits of trees; trees all over a ball; calibrated, voting and stacked models), by a "
-            "version that kept none of networks, or for a wider margin than a replay looks at"
+            "distances; implications; prices of the splits of trees; trees all over a ball; calibrated, voting and stacked "
+            "models), by a version that kept none of networks, or for a wider margin than a replay looks at"
         )
     return f"{solver} closed it, and a solver's run leaves no parts to look at, or a limit ended it"
 

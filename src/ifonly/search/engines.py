@@ -30,13 +30,14 @@ from ifonly.search.linear import Knapsack
 from ifonly.search.networks import Networks
 from ifonly.search.progress import Progress
 from ifonly.search.single_tree import SingleTree
+from ifonly.search.unions import Unions
 from ifonly.solvers.backend import Backend, Limits
 from ifonly.solvers.registry import ONLY
 from ifonly.tolerances import ROUNDING
 
 __all__ = ["ENGINES", "WITH_SOLVER", "engines_for", "find"]
 
-ENGINES: tuple[Engine, ...] = (
+_IN_BOXES: tuple[Engine, ...] = (
     Knapsack(),
     Ellipsoid(),
     SingleTree(),
@@ -45,8 +46,8 @@ ENGINES: tuple[Engine, ...] = (
     Networks(),
     Composites(),
     Balls(),
-    Boxes(),
 )
+ENGINES: tuple[Engine, ...] = (*_IN_BOXES, Unions(_IN_BOXES), Boxes())
 WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # of a solver that is to solve every question: "highs only"
 
 NEVER = Deadline.never()

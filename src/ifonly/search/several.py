@@ -13,10 +13,12 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.errors import NotVerified, OutOfTime, SolverFailed
 from ifonly.program.box import Box
-from ifonly.question.further import Clustered, Diversifies, Way
+from ifonly.question.further import Clustered, Diversifies, Further, Way
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.later import Later
+from ifonly.runtime.memo import Memo
 from ifonly.search.answering import Answer, NoMore, Several
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
@@ -99,11 +101,20 @@ def _without(last: Answer, how: Diversifies, found: Sequence[Answer], deadline: 
     query = last.statement.query
     demand = how.another(query, last.statement.criteria, last.statement.demands, last.u)
     statement = replace(last.statement, demands=(*last.statement.demands, demand))
-    known = tuple(_worth_a_try(statement, how, [a.u for a in found], deadline))
-    return replace(statement, demands=(*last.statement.demands, replace(demand, known=known)))
+    known = Later(_worth_a_try, statement, how, [a.u for a in found], deadline)
+    earlier = next((d for d in last.statement.demands if isinstance(d, Further)), None)
+    solved = Memo(query.tuning.answering.optima) if earlier is None else earlier.solved
+    return replace(statement, demands=(*last.statement.demands, replace(demand, known=known, solved=solved)))
 
 
 def _worth_a_try(
+    statement: Statement, how: Diversifies, earlier: Sequence[FloatArray], deadline: Deadline
+) -> tuple[FloatArray, ...]:
+    """Return points that are likely to be other answers."""
+    return tuple(_tries(statement, how, earlier, deadline))
+
+
+def _tries(
     statement: Statement, how: Diversifies, earlier: Sequence[FloatArray], deadline: Deadline
 ) -> Iterator[FloatArray]:
     """Yield points that are likely to be other answers: one feature of each earlier answer stays, or one moves on."""
@@ -113,25 +124,15 @@ def _worth_a_try(
     for stay in islice(product(*sets), query.tuning.answering.boxes):
         if deadline.passed:
             return
-        box = _staying(query, whole, stay)
+        box = whole
+        for j in stay:
+            box = box.staying(j, query.factual)
         if box.empty() is None:
             known = Incumbents(reducer, box, Progress(deadline=deadline)).quick()
             if known is not None:
                 yield known.u
     if how.apart() > 0.0:
         yield from _moved_on(query, whole, how.apart(), earlier[-1])
-
-
-def _staying(query: Query, whole: Box, features: Sequence[int]) -> Box:
-    """Return the box in which some features stay as they are."""
-    box = whole.copy()
-    for j in features:
-        part = query.factual[query.schema.slice(j)]
-        if isinstance(query.schema.features[j], Numeric):
-            box.lower[j], box.upper[j] = max(box.lower[j], part[0]), min(box.upper[j], part[0])
-        else:
-            box.keep_levels(j, part > 0)
-    return box
 
 
 def _moved_on(query: Query, box: Box, distance: float, u: FloatArray) -> Iterator[FloatArray]:

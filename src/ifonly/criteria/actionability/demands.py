@@ -15,6 +15,7 @@ from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Loosens
 from ifonly.question.demand import BoxDemand, Demand
+from ifonly.question.guidance import UnionOfBoxes
 from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.words import number
@@ -266,7 +267,7 @@ class LinearDemand(Loosens, Demand):
 
 
 @dataclass(frozen=True, eq=False)
-class Imply(Demand):
+class Imply(UnionOfBoxes, Demand):
     """All conditions of `if_` together imply each condition of `then`: ``sum_i a_i - (n - 1) <= b``."""
 
     @dataclass(frozen=True, eq=False)
@@ -299,6 +300,36 @@ class Imply(Demand):
                 return np.asarray((part > 0.5) @ self.levels.astype(float) > 0.5)
             return np.asarray((part[:, 0] >= self.low) & (part[:, 0] <= self.high))
 
+        def inside(self, query: Query, box: Box) -> list[Box]:
+            """Return the part of a box in which it holds; a missing value never meets it."""
+            if box.missing[self.feature]:
+                return []
+            return [self._with_levels(box, self.levels) if self.levels is not None else self._within(query, box)]
+
+        def outside(self, query: Query, box: Box) -> list[Box]:
+            """Return the parts of a box in which it does not hold."""
+            feature = box.schema.features[self.feature]
+            if box.missing[self.feature]:
+                return [box]
+            if not isinstance(feature, Numeric):
+                return [] if self.levels is None else [self._with_levels(box, ~self.levels)]
+            below = replace(self, low=-np.inf, high=feature.below(self.low))
+            above = replace(self, low=feature.above(self.high), high=np.inf)
+            return [c._within(query, box) for c in (below, above) if c.low < np.inf and c.high > -np.inf]
+
+        def _with_levels(self, box: Box, levels: npt.NDArray[np.bool_]) -> Box:
+            box = box.copy()
+            box.keep_levels(self.feature, levels)
+            return box
+
+        def _within(self, query: Query, box: Box) -> Box:
+            """Return the part of a box within the interval; the factual's own value counts also where it is off the grid."""
+            part, j, hat = box.copy(), self.feature, float(query.factual[query.schema.starts[self.feature]])
+            part.narrow(j, self.low, self.high)
+            if self.low <= hat <= self.high and box.lower[j] <= hat <= box.upper[j]:
+                part.lower[j], part.upper[j] = min(part.lower[j], hat), max(part.upper[j], hat)
+            return part
+
     if_: tuple[Condition, ...]
     then: tuple[Condition, ...]
 
@@ -327,3 +358,10 @@ class Imply(Demand):
         given = np.logical_and.reduce([c.holds(query, U) for c in self.if_])
         follows = np.logical_and.reduce([c.holds(query, U) for c in self.then])
         return np.asarray(~given | follows)
+
+    def pieces(self, query: Query, box: Box) -> list[Box]:
+        """Return the parts in which a condition of `if_` fails, and the one in which all of `then` hold."""
+        parts, met = [part for c in self.if_ for part in c.outside(query, box)], [box]
+        for c in self.then:
+            met = [part for old in met for part in c.inside(query, old)]
+        return parts + met

@@ -23,6 +23,7 @@ from ifonly.question.costs import Costs
 from ifonly.question.criterion import Couples, Criterion
 from ifonly.question.demand import Demand
 from ifonly.question.further import Further
+from ifonly.question.guidance import UnionOfBoxes
 from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.words import number
@@ -43,7 +44,7 @@ class Distinct(Further):
 
 
 @dataclass(frozen=True, eq=False)
-class OtherFeatures(Distinct):
+class OtherFeatures(UnionOfBoxes, Distinct):
     """The set of changed features must not be this one: ``sum_{j in S} (1 - z_j) + sum_{j not in S} z_j >= 1``.
 
     The sums go over the features that are looked at. A number counts as changed by its raw value, also where no threshold
@@ -76,6 +77,16 @@ class OtherFeatures(Distinct):
             return 1.0 - problem.x.changed(j)
         return problem.x.surely_changed(j, _least_move(problem.query, j))
 
+    def pieces(self, query: Query, box: Box) -> list[Box]:
+        """Return the parts of the box in which one of these features stays, or another one surely moves, either way."""
+        parts: list[Box] = []
+        for j in sorted(self.among - query.exempt):
+            if self.changed[j]:
+                parts.append(box.staying(j, query.factual))
+            elif not box.missing[j]:
+                parts += box.leaving(j, query.factual, _least_move(query, j))
+        return parts
+
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows change another set."""
         among = sorted(self.among)
@@ -88,7 +99,7 @@ class OtherFeatures(Distinct):
 
 
 @dataclass(frozen=True, eq=False)
-class LeaveOne(Distinct):
+class LeaveOne(UnionOfBoxes, Distinct):
     """One of these features must stay as it is: ``sum_{j in S} (1 - z_j) >= 1``; so no answer contains another."""
 
     changed: npt.NDArray[np.bool_] = None  # type: ignore[assignment]
@@ -107,6 +118,10 @@ class LeaveOne(Distinct):
         ]
         # sum_{j in S} (1 - z_j) >= 1: a feature of S stays
         problem.mip.row(Affine.total(stays), lower=1.0)
+
+    def pieces(self, query: Query, box: Box) -> list[Box]:
+        """Return for each of the features the part of the box in which it stays."""
+        return [box.staying(j, query.factual) for j in map(int, np.flatnonzero(self.changed))]
 
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows leave one of the features as it is."""
