@@ -25,6 +25,7 @@ __all__ = [
     "HasNodes",
     "Layered",
     "LinearScores",
+    "NearestRows",
     "distance_from_ties",
     "has_units",
     "parts_of",
@@ -44,6 +45,26 @@ class LinearScores(Protocol):
     @property
     def intercept(self) -> FloatArray:
         """One constant per score."""
+        ...
+
+
+@runtime_checkable
+class NearestRows(Protocol):
+    """Means over the ``k`` rows with the largest of affine scores: k nearest neighbours."""
+
+    @property
+    def inner(self) -> LinearScores:
+        """The scores, one per row."""
+        ...
+
+    @property
+    def values(self) -> FloatArray:
+        """Per row: what it adds to each output."""
+        ...
+
+    @property
+    def k(self) -> int:
+        """Number of neighbours."""
         ...
 
 

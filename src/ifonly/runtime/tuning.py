@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields
 
 from ifonly.runtime.tuning_forests import Balls, PriceSearch
 from ifonly.runtime.tuning_group import Group as _Numbers
+from ifonly.runtime.tuning_neighbours import NeighbourSearch
 
 __all__ = [
     "DEFAULT",
@@ -35,6 +36,7 @@ __all__ = [
     "LargestChangeSearch",
     "LeafSearch",
     "Learning",
+    "NeighbourSearch",
     "NetworkSearch",
     "Observing",
     "PriceSearch",
@@ -309,6 +311,7 @@ class Reading(_Numbers):
     level_rows: int = 256  # rows, one per level, that are put to a transformer at once; guess
     remembered: int = 8  # rows put to the model, per thread that asks one; guess
     most_nodes: int = 2_000_000  # of CatBoost's unfolded statistics; guess
+    most_rows: int = 2_000  # that a k-nearest-neighbour model may have kept; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,6 +326,9 @@ class Shaping(_Numbers):
     rows_at_once: int = 4096  # that fall through trees together; guess
     halvings: int = 8  # of an interval, until a line from its end touches a curve; guess: it lies above it in any case
     far: float = 30.0  # differences of scores beyond which their exponentials are not looked at; guess
+    pivots: int = 4  # rows per nearest neighbour that are looked at first to rule others out; guess
+    most_pairs: int = 60_000  # of rows that are compared with each other, within a budget; guess: a second or two
+    entries_at_once: int = 4_000_000  # of such comparisons, and of distances to all rows; guess: 32 MB
 
 
 # -- models that are only observed -----------------------------------------------------------------------------------
@@ -406,6 +412,7 @@ class Tuning:
     largest: LargestChangeSearch = field(default=LargestChangeSearch())
     networks: NetworkSearch = field(default=NetworkSearch())
     composites: CompositeSearch = field(default=CompositeSearch())
+    neighbours: NeighbourSearch = field(default=NeighbourSearch())
     boxes: BoxSearch = field(default=BoxSearch())
     size: ProgramSize = field(default=ProgramSize())
     incumbents: IncumbentSearch = field(default=IncumbentSearch())
