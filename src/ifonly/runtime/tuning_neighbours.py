@@ -18,7 +18,7 @@ class NeighbourSearch(Group):
     least_done: float = 0.05  # share of the gap at the root that must be closed by then; guess
     share: float = 0.8  # of the time left, after which a solver is asked; guess
     nodes_at_once: int = 16  # guess
-    work_at_once: int = 4_000_000  # entries of knapsacks of all of them; guess
+    work_at_once: int = 1_000_000  # entries of knapsacks of all of them; guess
     rivals: int = 8  # rows that are compared with each row of a set, beyond the least number; guess
     most_levels: int = 4  # values by which rows are divided into two sets; guess
     rows: int = 16  # of the training data with the wanted outcome, from which incumbents are looked for; guess

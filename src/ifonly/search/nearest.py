@@ -87,6 +87,13 @@ class _Quota:
 
 
 @dataclass(frozen=True, eq=False)
+class _Node(Open):
+    """An open node, with the rows that each quota has left in it."""
+
+    alive: tuple[IntArray, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class _Bound:
     """Lower bound of the cost of a node by one quota: the rows left in it, and the pair of rows that it is owed to."""
 
@@ -96,7 +103,7 @@ class _Bound:
     pair: tuple[int, int]
 
 
-class _Search(OverInputs[Open]):
+class _Search(OverInputs[_Node]):
     """One branch and bound over inputs of a k-nearest-neighbour model."""
 
     def __init__(self, statement: Statement, question: Separable, box: Box, incumbents: Incumbents) -> None:
@@ -109,8 +116,8 @@ class _Search(OverInputs[Open]):
         size = np.abs(form.inner.weights) @ at.size + np.abs(form.inner.intercept)
         self.room = 2.0 * CHAINED_ROUNDING * float(size.max())  # of a difference of scores, ours and the model's own
         self.quotas = self._quotas(form.values, question)
-        # which rows each node has left, per quota: a node's name is its place here
-        self.alive: list[tuple[IntArray, ...]] = [tuple(quota.rows for quota in self.quotas)]
+        # the rows that the parents of nodes have left, per quota: the name of a node is its parent's place here
+        self.given: list[tuple[IntArray, ...]] = [tuple(quota.rows for quota in self.quotas)]
 
     def is_ordinary(self) -> bool:
         """Whether no sum and no square overflows: a bound that is not a number would close what it does not bound."""
@@ -150,7 +157,7 @@ class _Search(OverInputs[Open]):
         for n in range(len(nodes)):
             self.looked += 1
             node = nodes.pick(np.array([n]))
-            bounds = self._bounds(node, self.alive[int(node.name[0])])
+            bounds = self._bounds(node, self.given[int(node.name[0])])
             hardest = max(bounds, key=lambda b: b.cost, default=None)
             cost = max(float(node.base[0]), -np.inf if hardest is None else hardest.cost)
             if not cost <= self.progress.budget:
@@ -161,8 +168,8 @@ class _Search(OverInputs[Open]):
                 continue
             self._try(point)
             level = int(self._places_of(point)[along - self.free.n_numbers]) if along >= self.free.n_numbers else -1
-            self.alive.append(tuple(b.alive for b in bounds))
-            self._push(cost, Open(len(self.alive) - 1, node.low[0], node.high[0], node.allowed[0], along, level))
+            alive = tuple(b.alive for b in bounds)
+            self._push(cost, _Node(0, node.low[0], node.high[0], node.allowed[0], along, level, alive))
         for u in single:
             self._try(u, polish=False)
 
@@ -209,16 +216,16 @@ class _Search(OverInputs[Open]):
         score = node.extent(spread[None])[0].mean(axis=0) + node.extent(slopes[None])[0, 0]
         return self._along(node, 0, score), self._point(best.numbers[0], best.levels[0], node.near[0])
 
-    def _children(self, popped: list[Open]) -> Nodes:
-        """Return the children of nodes, each with its parent's place among the rows that are left."""
-        parts = [(node, super(_Search, self)._children([node])) for node in popped]
-        whole = parts[0][1]
+    def _children(self, popped: list[_Node]) -> Nodes:
+        """Return the children of nodes, named by the place of their parent among the nodes."""
+        self.given = [node.alive for node in popped]
+        parts = [super(_Search, self)._children([node]) for node in popped]
         return replace(
-            whole,
-            low=np.concatenate([part.low for _, part in parts]),
-            high=np.concatenate([part.high for _, part in parts]),
-            allowed=np.concatenate([part.allowed for _, part in parts]),
-            name=np.concatenate([np.full(len(part), node.name) for node, part in parts]),
+            parts[0],
+            low=np.concatenate([part.low for part in parts]),
+            high=np.concatenate([part.high for part in parts]),
+            allowed=np.concatenate([part.allowed for part in parts]),
+            name=np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
         )
 
     # -- incumbents ----------------------------------------------------------------------------------------------

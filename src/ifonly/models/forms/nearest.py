@@ -129,20 +129,23 @@ class Nearest(Around):
 
     # -- rows that matter ----------------------------------------------------------------------------------------
     def _leads(self, first: IntArray, second: IntArray, box: Box, budget: Budget | None) -> Bounds:
-        """Return bounds of ``s_i - s_j`` for all ``i`` of `first`, in rows, and ``j`` of `second`."""
-        shape = len(first), len(second)
-        size = max(1, self.tuning.entries_at_once // max(1, len(second) * self.schema.width))
+        """Return bounds of ``s_i - s_j`` for all ``i`` of `first`, and ``j`` of `second`, few by the budget."""
+        shape, limits = (len(first), len(second)), self.tuning
+        if budget is not None and shape[0] * shape[1] * self.schema.width > limits.budget_entries:
+            budget = None
+        elif budget is not None:
+            budget = replace(budget, tangents=min(budget.tangents, limits.few_tangents))
+        size = max(1, limits.entries_at_once // max(1, shape[1] * self.schema.width))
         ends = []
         for k in range(0, len(first), size):
             part = first[k : k + size]
-            ends.append(
-                score_bounds(self.differences(np.repeat(part, shape[1]), np.tile(second, len(part))), box, budget)
-            )
+            pairs = self.differences(np.repeat(part, shape[1]), np.tile(second, len(part)))
+            ends.append(score_bounds(pairs, box, budget))
         low, high = (np.concatenate(parts).reshape(shape) for parts in zip(*ends, strict=True))
         return low, high
 
     def _candidates(self, box: Box, budget: Budget | None) -> IntArray:
-        """Return the rows that are not beaten by `k` rows all over the box; first those near its middle are asked."""
+        """Return the rows that are not beaten by `k` rows all over the box; those near its middle are asked, then all."""
         low, high = score_bounds(self.inner, box)
         order = np.argsort(-(low + high), kind="stable")
         rows, asked = np.arange(self.inner.n_outputs), order[: self.tuning.pivots * self.k]

@@ -190,6 +190,16 @@ class Stepped:
         """Return the scores of canonical rows."""
         return self.inner(self.lift.rows(U))
 
+    @property
+    def adds_exactly(self) -> bool:
+        """Whether the scores are whole numbers of votes, divided by their number."""
+        return bool(getattr(self.inner, "adds_exactly", False))
+
+    @property
+    def spacing(self) -> float:
+        """The least difference of two scores, where they add exactly."""
+        return float(getattr(self.inner, "spacing", 0.0))
+
     def inside(self) -> tuple[Form, ...]:
         """Return the form of the longer vector."""
         return (self.inner,)
