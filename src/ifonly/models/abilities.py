@@ -27,6 +27,7 @@ __all__ = [
     "LinearScores",
     "NearestRows",
     "distance_from_ties",
+    "has_nearest",
     "has_units",
     "parts_of",
     "schema_of",
@@ -201,6 +202,11 @@ def distance_from_ties(form: Form) -> float:
     like any other, but its bound, and "infeasible", say nothing of what it leaves out.
     """
     return max(float(getattr(form, "away", 0.0)), *map(distance_from_ties, parts_of(form)), 0.0)
+
+
+def has_nearest(form: Form) -> bool:
+    """Whether a form is, or is made of, means over nearest rows: at equal distances only the model knows which rows count."""
+    return isinstance(form, NearestRows) or any(map(has_nearest, parts_of(form)))
 
 
 def schema_of(form: Form) -> Schema | None:

@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ifonly import Explainer, Infeasible, Proximity, Target, UnsupportedModel
+from ifonly import CriterionError, Explainer, Infeasible, Proximity, Robustness, Target, UnsupportedModel
 from ifonly.runtime.tuning import Reading, Tuning
 from ifonly.testing import check_reader
 from portions import one_in
@@ -205,3 +205,12 @@ def test_what_can_be_read_is_not_observed() -> None:
     model = KNeighborsClassifier(3).fit(X, y > 0)
     row = X.iloc[[int(np.flatnonzero(~model.predict(X))[0])]]
     assert Explainer(model, X, surrogate="auto").explain(row, want=True).status == "optimal"
+
+
+def test_a_ball_is_refused_since_only_the_model_orders_rows_at_equal_distance() -> None:
+    X, y = people()
+    X = X[["a", "b"]]
+    model = KNeighborsClassifier(3).fit(X, y > 0)
+    row = X.iloc[[int(np.flatnonzero(~model.predict(X))[0])]]
+    with pytest.raises(CriterionError, match="equally far"):
+        Explainer(model, X).explain(row, want=True, criteria=[Robustness(radius=0.05)])
