@@ -35,6 +35,7 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, SplineTransformer, StandardScaler
@@ -255,6 +256,7 @@ def families() -> dict[str, Build]:
         "LightGBM": _lightgbm,
         "CatBoost": _catboost,
         "MLP": _sklearn(MLPClassifier(**mlp), MLPRegressor(**mlp), scale=True),
+        "nearest neighbours": _sklearn(KNeighborsClassifier(7), KNeighborsRegressor(7), scale=True),
         "torch": _torch,
         "ONNX": _onnx,
         "voting": _sklearn(

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, PolynomialFeatures
@@ -199,7 +199,7 @@ def test_model_with_another_feature_count() -> None:
 @pytest.mark.parametrize(
     ("model", "nearest"),
     [
-        (KNeighborsClassifier(), "a decision tree or random forest"),
+        (RadiusNeighborsClassifier(), "KNeighborsClassifier, KNeighborsRegressor or a random forest"),
         (GaussianNB(), "LogisticRegression or LinearDiscriminantAnalysis"),
         (GaussianProcessClassifier(), "GradientBoosting or a ReLU network"),
     ],
@@ -249,7 +249,11 @@ def test_unsupported_step_is_named(step: Any, says: str) -> None:
     [
         (SVC(), "Step 'last': SVC with kernel='rbf'", "SVC(kernel='linear'), LinearSVC, or a gradient boosting model"),
         (SVR(), "Step 'last': SVR with kernel='rbf'", "SVR(kernel='linear'), LinearSVR, or a gradient boosting model"),
-        (KNeighborsClassifier(), "Step 'last': KNeighborsClassifier", "a decision tree or random forest"),
+        (
+            KNeighborsClassifier(weights="distance"),
+            "Step 'last': KNeighborsClassifier with weights='distance'",
+            "weights='uniform'",
+        ),
         (GaussianProcessClassifier(), "Step 'last': GaussianProcessClassifier", "GradientBoosting or a ReLU network"),
         (
             MLPClassifier((2,), activation="tanh", max_iter=1),

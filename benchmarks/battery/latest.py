@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn import ensemble, linear_model
+from sklearn import ensemble, linear_model, neighbors
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.multiclass import OneVsRestClassifier
@@ -82,6 +82,11 @@ def _boosted_lines(rng: Rng, k: int) -> Any:
     return ensemble.AdaBoostClassifier(base, n_estimators=n, random_state=seed_of(rng))
 
 
+def _neighbours(rng: Rng, k: int) -> Any:
+    kind = neighbors.KNeighborsClassifier if k else neighbors.KNeighborsRegressor
+    return kind(int(rng.integers(1, 6)), algorithm=either(rng, "auto", "brute", "kd_tree"))
+
+
 ALL: dict[str, Family] = FAMILIES | {
     f.name: f
     for f in (
@@ -92,5 +97,6 @@ ALL: dict[str, Family] = FAMILIES | {
         Family("bagged lines", _bagged_lines, (0, 2, 3), share=1.5),
         Family("one against the rest", _each_against_the_rest, (2, 3)),
         Family("boosted lines", _boosted_lines, (0, 2, 3)),
+        Family("nearest neighbours", _neighbours, (0, 2, 3)),
     )
 }

@@ -722,7 +722,8 @@ def test_errors_speak_of_options(folder: Path, tmp_path: Path, explain: Callable
     assert "--at-least NUMBER or --at-most NUMBER" in value.stderr
     unknown = explain("--want", "maybe")
     assert "Target(" not in unknown.stderr
-    joblib.dump(KNeighborsClassifier().fit(loans()[["income", "debts"]], loans()["repaid"]), tmp_path / "knn.joblib")
+    model = KNeighborsClassifier(weights="distance").fit(loans()[["income", "debts"]], loans()["repaid"])
+    joblib.dump(model, tmp_path / "knn.joblib")
     asked = ("explain", tmp_path / "knn.joblib", folder / "loans.csv", "--row", 0, "--trust")
     observed = run(*asked)
     assert "--surrogate" in observed.stderr

@@ -121,7 +121,7 @@ def test_with_demands_several_answers_and_hulls() -> None:
 def test_an_observed_model() -> None:
     _, X, grid = world("forest")
     y = world("forest")[0].predict(X)
-    model = KNeighborsClassifier(3).fit(X, y)
+    model = KNeighborsClassifier(3, weights="distance").fit(X, y)
     row = grid.iloc[[0]]
     labels = sorted({"a", "b", "c", "d"} - {str(model.predict(row)[0])})[:2]
     answer = Explainer(model, X, surrogate="auto").explain(row, want=labels, time_limit=3)

@@ -22,7 +22,7 @@ from portions import one_in
 
 MODELS = {
     "svm": SVC,
-    "knn": lambda: KNeighborsClassifier(7),
+    "knn": lambda: KNeighborsClassifier(7, weights="distance"),
     "tanh": lambda: MLPClassifier((8,), activation="tanh", solver="lbfgs", alpha=0.1, max_iter=300, random_state=0),
     "gp": lambda: GaussianProcessClassifier(random_state=0),
 }
@@ -80,7 +80,7 @@ def test_an_answer_is_on_the_edge_of_a_known_region() -> None:
 
 def test_probability_and_interval_are_met_by_the_models_own_word(data: tuple[pd.DataFrame, pd.Series]) -> None:
     X, y = data
-    model = piped(KNeighborsClassifier(10), X, y)
+    model = piped(KNeighborsClassifier(10, weights="distance"), X, y)
     row = refused(model, X, 1)
     answer = Explainer(model, X, surrogate="auto").explain(row, want=Target("yes", probability=0.75))
     probability = model.predict_proba(answer.frame())[0, 1]
@@ -211,7 +211,7 @@ def test_records_say_it_and_stand(data: tuple[pd.DataFrame, pd.Series]) -> None:
 
 def test_many_rows(data: tuple[pd.DataFrame, pd.Series]) -> None:
     X, y = data
-    model = piped(KNeighborsClassifier(5), X, y)
+    model = piped(KNeighborsClassifier(5, weights="distance"), X, y)
     rows = refused(model, X, 2)
     answers = Explainer(model, X, surrogate="auto").explain_all(rows, want="yes")
     assert list(answers.status()) == ["no_bound", "no_bound"]

@@ -25,7 +25,9 @@ __all__ = [
     "HasNodes",
     "Layered",
     "LinearScores",
+    "NearestRows",
     "distance_from_ties",
+    "has_nearest",
     "has_units",
     "parts_of",
     "schema_of",
@@ -44,6 +46,26 @@ class LinearScores(Protocol):
     @property
     def intercept(self) -> FloatArray:
         """One constant per score."""
+        ...
+
+
+@runtime_checkable
+class NearestRows(Protocol):
+    """Means over the ``k`` rows with the largest of affine scores: k nearest neighbours."""
+
+    @property
+    def inner(self) -> LinearScores:
+        """The scores, one per row."""
+        ...
+
+    @property
+    def values(self) -> FloatArray:
+        """Per row: what it adds to each output."""
+        ...
+
+    @property
+    def k(self) -> int:
+        """Number of neighbours."""
         ...
 
 
@@ -180,6 +202,11 @@ def distance_from_ties(form: Form) -> float:
     like any other, but its bound, and "infeasible", say nothing of what it leaves out.
     """
     return max(float(getattr(form, "away", 0.0)), *map(distance_from_ties, parts_of(form)), 0.0)
+
+
+def has_nearest(form: Form) -> bool:
+    """Whether a form is, or is made of, means over nearest rows: at equal distances only the model knows which rows count."""
+    return isinstance(form, NearestRows) or any(map(has_nearest, parts_of(form)))
 
 
 def schema_of(form: Form) -> Schema | None:

@@ -75,7 +75,7 @@ def read_estimator(estimator: Any, source: Source) -> Read:
 
 def _nearest(name: str) -> str:
     hints = {
-        "KNeighbors": "a decision tree or random forest",
+        "RadiusNeighbors": "KNeighborsClassifier, KNeighborsRegressor or a random forest",
         "GaussianProcess": "GradientBoosting or a ReLU network",
         "GaussianNB": "LogisticRegression or LinearDiscriminantAnalysis",
         "NuSVC": "LinearSVC, or a gradient boosting model",

@@ -125,7 +125,7 @@ class Goal(Proposes, Demand):
         """
         noise = self.rounding(statement.form, statement.box()) if noise is None else noise
         raw, schema = statement.form.raw(), statement.query.schema
-        if not raw:
+        if not raw or getattr(statement.form, "adds_exactly", False):
             return replace(statement, margin=-noise, tie=self.lead_in_steps(statement.form, noise))
         on_grid = all(schema.features[j].step is not None for j in raw)  # type: ignore[union-attr]
         if not on_grid and self.model.rounding > np.finfo(np.float64).eps:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields
 
 from ifonly.runtime.tuning_forests import Balls, PriceSearch
 from ifonly.runtime.tuning_group import Group as _Numbers
+from ifonly.runtime.tuning_neighbours import NeighbourSearch
 
 __all__ = [
     "DEFAULT",
@@ -35,6 +36,7 @@ __all__ = [
     "LargestChangeSearch",
     "LeafSearch",
     "Learning",
+    "NeighbourSearch",
     "NetworkSearch",
     "Observing",
     "PriceSearch",
@@ -164,6 +166,7 @@ class ProgramSize(_Numbers):
     closely: float = 1.0  # seconds that must be left to count thresholds; measured: 0.12 s for half a million leaves
     per_layer: float = 0.008  # seconds to bound the units of a layer; measured: 6 to 9 milliseconds
     per_weight: float = 6e-6  # seconds beside that; measured: 3 to 6 microseconds
+    per_score: float = 1e-5  # seconds per neighbour and weight of rows that are compared; measured: 1.6 to 11e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,6 +313,7 @@ class Reading(_Numbers):
     level_rows: int = 256  # rows, one per level, that are put to a transformer at once; guess
     remembered: int = 8  # rows put to the model, per thread that asks one; guess
     most_nodes: int = 2_000_000  # of CatBoost's unfolded statistics; guess
+    most_rows: int = 5_000  # that a k-nearest-neighbour model may have kept; measured: 0.5 s a question of COMPAS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,6 +328,11 @@ class Shaping(_Numbers):
     rows_at_once: int = 4096  # that fall through trees together; guess
     halvings: int = 8  # of an interval, until a line from its end touches a curve; guess: it lies above it in any case
     far: float = 30.0  # differences of scores beyond which their exponentials are not looked at; guess
+    pivots: int = 4  # rows per nearest neighbour that are looked at first to rule others out; guess
+    most_pairs: int = 500_000  # of rows that are compared with each other; guess
+    budget_entries: int = 1_000_000  # of such pairs, times columns, that are compared within a budget; measured: 1 s
+    few_tangents: int = 4  # the tangents of such a comparison; guess
+    entries_at_once: int = 4_000_000  # of such comparisons, and of distances to all rows; guess: 32 MB
 
 
 # -- models that are only observed -----------------------------------------------------------------------------------
@@ -407,6 +416,7 @@ class Tuning:
     largest: LargestChangeSearch = field(default=LargestChangeSearch())
     networks: NetworkSearch = field(default=NetworkSearch())
     composites: CompositeSearch = field(default=CompositeSearch())
+    neighbours: NeighbourSearch = field(default=NeighbourSearch())
     boxes: BoxSearch = field(default=BoxSearch())
     size: ProgramSize = field(default=ProgramSize())
     incumbents: IncumbentSearch = field(default=IncumbentSearch())

@@ -8,7 +8,7 @@ network's has a row per unit that is not decided, with the weights of the unit: 
 some 130 bytes while it is put together and solved, and half a microsecond to two and a half (three with few of them) until
 the solver looks at the clock for the first time. Before that the units of a network are bounded, layer by layer, which took
 6 to 9 milliseconds a layer and 3 to 6 microseconds a weight (one to three layers of 20 to 100 units over 60 columns), and
-once more for each curve around the network.
+once more for each curve around the network. Rows of a k-nearest-neighbour model are compared with each other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ifonly.models.abilities import BoundsInside, Ensemble, Layered, parts_of
+from ifonly.models.abilities import BoundsInside, Ensemble, Layered, NearestRows, parts_of
 from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.question.statement import Statement
@@ -61,7 +61,7 @@ def _entries(form: Form, box: Box, tuning: ProgramSize, closely: bool) -> float:
 
 
 def _bounding(statement: Statement) -> float:
-    """Return about how many seconds pass until the units of all networks in a program are bounded."""
+    """Return about how many seconds pass until units of networks are bounded, and rows of neighbours compared."""
     return sum(_bounding_of(form, statement.query.tuning.size, times=1) for form in _embedded(statement))
 
 
@@ -70,6 +70,8 @@ def _bounding_of(form: Form, tuning: ProgramSize, times: int) -> float:
     if isinstance(form, Layered):
         weights = sum(block.weights.size for block in form.blocks)
         return times * (tuning.per_layer * len(form.blocks) + tuning.per_weight * weights)
+    if isinstance(form, NearestRows):
+        return times * tuning.per_score * form.k * form.inner.weights.size
     again = times + isinstance(form, BoundsInside)
     return sum(_bounding_of(part, tuning, again) for part in parts_of(form))
 

@@ -22,7 +22,7 @@ from ifonly.search.places import Places
 from ifonly.search.progress import Progress
 from ifonly.search.spending import Nodes
 
-__all__ = ["BestFirst", "opened"]
+__all__ = ["BestFirst", "Pace", "opened"]
 
 Node = TypeVar("Node")
 

@@ -27,6 +27,7 @@ from ifonly.search.ellipsoid import Ellipsoid
 from ifonly.search.engine import NO_SOLVER, Engine
 from ifonly.search.largest import LargestChange
 from ifonly.search.linear import Knapsack
+from ifonly.search.nearest import Neighbours
 from ifonly.search.networks import Networks
 from ifonly.search.progress import Progress
 from ifonly.search.single_tree import SingleTree
@@ -44,6 +45,7 @@ _IN_BOXES: tuple[Engine, ...] = (
     Cells(),
     LargestChange(),
     Networks(),
+    Neighbours(),
     Composites(),
     Balls(),
 )

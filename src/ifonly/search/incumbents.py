@@ -100,7 +100,7 @@ class Incumbents:
         if brackets is None:
             settled = self.best is not None and isinstance(self.reducer.form, LinearScores)
             for u in self.near_rows(0 if settled else most):  # a linear program needs no second opinion
-                self.offer(self._pulled(u))
+                self.offer(self.pulled(u))
             return self.best
         for u in self.near_rows(most):
             self.offer(self._shrunk(u, TreeScan(brackets, u)))
@@ -226,7 +226,7 @@ class Incumbents:
         return rows
 
     # -- any form -----------------------------------------------------------------------------------------------
-    def _pulled(self, u: FloatArray) -> FloatArray:
+    def pulled(self, u: FloatArray) -> FloatArray:
         """Restore features one by one, dearest first, then pull the numeric rest towards the factual."""
         goal = self.reducer.goal
         u = u.copy()

@@ -330,6 +330,16 @@ class Nodes:
         share = np.divide(left, cost, out=np.ones_like(left), where=left < cost)
         return np.asarray(items.base + (gain * share).sum(axis=2))
 
+    def costs(self, slopes: FloatArray, constant: FloatArray) -> FloatArray:
+        """Return the least cost at which each of several functions ``slopes @ x + constant`` per node may reach 0."""
+        items = self._items(slopes)
+        base, order = items.base + constant, np.argsort(-_ratio(items.gain, items.cost), axis=2)
+        gain, paid = (np.take_along_axis(a, order, axis=2) for a in (items.gain, items.cost))
+        left = -base[:, :, None] - (np.cumsum(gain, axis=2) - gain)
+        share = np.clip(left / np.where(gain > 0.0, gain, 1.0), 0.0, 1.0) * (gain > 0.0)
+        out = (self.base[:, None] + (share * paid).sum(axis=2)) * (1.0 - ROUNDING)
+        return np.where(base + gain.sum(axis=2) < 0.0, np.inf, out)
+
     def cheapest(self, slopes: FloatArray, constant: FloatArray, beyond: FloatArray | float = 0.0) -> Spent:
         """Return the least cost at which ``slopes @ x + constant`` may reach 0, of one function per node.
 

@@ -425,7 +425,12 @@ def test_what_cannot_be_read_is_refused_by_name():
     X, score = data()
     two, three = score > 0, np.searchsorted(np.quantile(score, [0.33, 0.67]), score)
     positive = score - score.min() + 0.5
-    refuse(soft(logistic(), prepared(KNeighborsClassifier())).fit(X, two), X, "m1", "KNeighborsClassifier")
+    refuse(
+        soft(logistic(), prepared(KNeighborsClassifier(weights="distance"))).fit(X, two),
+        X,
+        "m1",
+        "KNeighborsClassifier",
+    )
     refuse(calibrated(logistic(), method="isotonic").fit(X, three), X, "isotonic", "ensemble=False")
     refuse(calibrated(tree(), method="temperature").fit(X, two), X, "temperature", "ensemble=False")
     refuse(stacking(logistic(), last=DecisionTreeClassifier()).fit(X, two), X, "DecisionTreeClassifier", "linear")

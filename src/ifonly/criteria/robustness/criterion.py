@@ -13,6 +13,7 @@ from ifonly.criteria.robustness.keeps_lead import Ball, KeepsLead, on_grid
 from ifonly.criteria.validity import Target, resolve
 from ifonly.data.schema import Numeric
 from ifonly.errors import CriterionError
+from ifonly.models.abilities import has_nearest
 from ifonly.models.forms.compose import score_bounds
 from ifonly.models.opening import open_model
 from ifonly.models.read import Model
@@ -112,6 +113,12 @@ class Robustness(Remarks, Criterion, Ranges):
                     "A probability out of a softmax over several classes is not linear in the scores, so its least value "
                     "in a ball cannot be proven. Ask for the class alone, with margin= in place of the probability."
                 )
+            if self.radius is not None and has_nearest(goal.read.form):
+                raise CriterionError(
+                    f"{type(goal.model.estimator).__name__} counts its nearest rows, and where several are equally far only "
+                    "it knows which: what it says all over a ball cannot be proven. Leave out radius=, or ask for a "
+                    "probability: Target(label, probability=...)."
+                )
             absent = set(np.flatnonzero(Box.of(query.schema, query.factual).missing)) - goal.read.accepts_missing
             if absent:
                 raise CriterionError(
@@ -182,10 +189,11 @@ class Robustness(Remarks, Criterion, Ranges):
     def ranges(
         self, statement: Statement, u: FloatArray, backend: Backend, deadline: Deadline
     ) -> dict[str, tuple[float, float]]:
-        """Return, per changed numeric feature of an answer, the lowest and highest value that keeps the outcome."""
+        """Return, per changed numeric feature of an answer, the lowest and highest value that keeps the outcome; none of neighbours."""
         from ifonly.criteria.robustness.ranges import safe_ranges  # noqa: PLC0415 - loaded for robust questions only
 
-        return safe_ranges(statement, u, backend, deadline)
+        tied = any(has_nearest(goal.read.form) for goal in self._goals(statement.query))
+        return {} if tied else safe_ranges(statement, u, backend, deadline)
 
     def remarks(self, query: Query, U: FloatArray) -> list[str]:
         """Say what was proven of every answer."""

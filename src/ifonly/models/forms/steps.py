@@ -21,6 +21,7 @@ from ifonly.models.forms.additive import Axis, Table, additive
 from ifonly.models.forms.compose import combine, for_budget, magnitude, score_bounds, stack
 from ifonly.models.forms.curves import Curve
 from ifonly.models.forms.linear import Linear
+from ifonly.models.forms.nearest import Nearest
 from ifonly.models.forms.network import Network
 from ifonly.models.forms.polynomials import Polynomials
 from ifonly.models.forms.propagate import Bounds, Budget
@@ -189,6 +190,16 @@ class Stepped:
         """Return the scores of canonical rows."""
         return self.inner(self.lift.rows(U))
 
+    @property
+    def adds_exactly(self) -> bool:
+        """Whether the scores are whole numbers of votes, divided by their number."""
+        return bool(getattr(self.inner, "adds_exactly", False))
+
+    @property
+    def spacing(self) -> float:
+        """The least difference of two scores, where they add exactly."""
+        return float(getattr(self.inner, "spacing", 0.0))
+
     def inside(self) -> tuple[Form, ...]:
         """Return the form of the longer vector."""
         return (self.inner,)
@@ -240,6 +251,9 @@ class Stepped:
         if isinstance(inner, Network):
             blocks = tuple(replace(b, weights=np.delete(b.weights, flags, axis=1)) for b in inner.blocks)
             return replace(inner, schema=schema, blocks=blocks, weights=np.delete(inner.weights, flags, axis=1))
+        if isinstance(inner, Nearest):
+            scores = Linear(schema, np.delete(inner.inner.weights, flags, axis=1), inner.inner.intercept)
+            return replace(inner, inner=scores)
         return self
 
 
