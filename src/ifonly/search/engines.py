@@ -27,6 +27,7 @@ from ifonly.search.ellipsoid import Ellipsoid
 from ifonly.search.engine import NO_SOLVER, Engine
 from ifonly.search.largest import LargestChange
 from ifonly.search.linear import Knapsack
+from ifonly.search.network_balls import NetworkBalls
 from ifonly.search.networks import Networks
 from ifonly.search.progress import Progress
 from ifonly.search.single_tree import SingleTree
@@ -45,6 +46,7 @@ ENGINES: tuple[Engine, ...] = (
     Networks(),
     Composites(),
     Balls(),
+    NetworkBalls(),
     Boxes(),
 )
 WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # of a solver that is to solve every question: "highs only"

@@ -35,7 +35,7 @@ from ifonly.search.spending import Nodes, Spent
 from ifonly.search.splits import Splits
 from ifonly.tolerances import ORDINARY
 
-__all__ = ["Networks"]
+__all__ = ["Networks", "Open", "Search"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -67,7 +67,7 @@ class Networks:
             Splits(progress.ledger).write()
             progress.solver = NO_SOLVER
             return progress.found()
-        search = _Search(statement, question, box, incumbents)
+        search = Search(statement, question, box, incumbents)
         if search.is_too_large() or not search.is_ordinary():
             return Found(Ended.GAVE_UP)
         progress.tell(Built(search.layers.n_units, search.n_features))
@@ -78,7 +78,7 @@ class Networks:
 
 
 @dataclass(frozen=True, eq=False)
-class _Open:
+class Open:
     """An open node: its box, and the feature to split it along (a category: between one level and the others)."""
 
     name: int
@@ -89,7 +89,7 @@ class _Open:
     level: int
 
 
-class _Search(BestFirst[_Open]):
+class Search(BestFirst[Open]):
     """One branch and bound over inputs of a network."""
 
     def __init__(self, statement: Statement, question: Separable, box: Box, incumbents: Incumbents) -> None:
@@ -155,7 +155,7 @@ class _Search(BestFirst[_Open]):
                 points.append(self._point(nodes.near[i], self._cheapest_levels(nodes, int(i)), nodes.near[i]))
                 continue
             level = int(best.levels[i, along - self.free.n_numbers]) if along >= self.free.n_numbers else -1
-            node = _Open(int(nodes.name[i]), nodes.low[i], nodes.high[i], nodes.allowed[i], along, level)
+            node = Open(int(nodes.name[i]), nodes.low[i], nodes.high[i], nodes.allowed[i], along, level)
             self._push(float(cost[i]), node)
         self._settle(points)
 
@@ -199,8 +199,11 @@ class _Search(BestFirst[_Open]):
 
     def _cheapest_levels(self, nodes: Nodes, i: int) -> IntArray:
         cost = np.where(nodes.allowed[i], self.free.level_cost, np.inf)
-        ends = np.append(self.free.first, len(cost))
-        return np.array([a + int(cost[a:b].argmin()) for a, b in pairwise(ends)], dtype=np.int64)
+        return np.array([a + int(cost[a:b].argmin()) for a, b in self._categories()], dtype=np.int64)
+
+    def _categories(self) -> list[tuple[int, int]]:
+        """Return the first level of each category, and the one behind its last."""
+        return list(pairwise(map(int, np.append(self.free.first, len(self.free.level_cost)))))
 
     # -- branching -----------------------------------------------------------------------------------------------
     def _along(self, nodes: Nodes, i: int, score: FloatArray) -> int:
@@ -214,7 +217,7 @@ class _Search(BestFirst[_Open]):
         # where nothing is loose, a point was refused by rounding: any feature will do
         return int(np.where(wide, np.maximum(score, 0.0) + np.finfo(float).tiny, -1.0).argmax())
 
-    def _children(self, popped: list[_Open]) -> Nodes:
+    def _children(self, popped: list[Open]) -> Nodes:
         """Return the children of nodes."""
         low, high, allowed, name = [], [], [], []
         for node in popped:
@@ -234,7 +237,7 @@ class _Search(BestFirst[_Open]):
         named = np.array(name, dtype=np.int64)
         return Nodes(self.free, np.array(low), np.array(high), np.array(allowed, dtype=np.bool_), named)
 
-    def _levels(self, node: _Open) -> list[tuple[BoolArray, int]]:
+    def _levels(self, node: Open) -> list[tuple[BoolArray, int]]:
         """Split a category: the cheapest levels and the others; where all cost the same, the best one and the others."""
         free, k = self.free, node.along - self.free.n_numbers
         own = (free.owner == k) & node.allowed
@@ -245,7 +248,7 @@ class _Search(BestFirst[_Open]):
         first, second = self.splits.levels(node.name, self.places.categories[k], cheap[free.owner == k])
         return [(node.allowed & ~(own & ~cheap), first), (node.allowed & ~(own & cheap), second)]
 
-    def _intervals(self, node: _Open) -> list[tuple[float, float, int]]:
+    def _intervals(self, node: Open) -> list[tuple[float, float, int]]:
         """Split a number, and note where it is divided, as a value of the data."""
         free, k = self.free, node.along
         parts, at = free.split(k, float(node.low[k]), float(node.high[k]))
