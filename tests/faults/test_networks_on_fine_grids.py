@@ -17,7 +17,7 @@ from ifonly.models.forms.backward import Layers
 from ifonly.question.found import Ended, Found
 from ifonly.search.engines import find
 from ifonly.search.incumbents import Incumbents
-from ifonly.search.networks import Networks, _Search
+from ifonly.search.networks import Networks, Search
 from ifonly.solvers.backend import Limits
 from portions import one_in
 
@@ -55,7 +55,7 @@ def closed(explainer: Explainer, statement: Any, cutoff: float = np.inf) -> Foun
 def test_whole_numbers_beside_the_factual_are_not_lost(zero: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Microseconds since 1970 are whole numbers around 1e15: the neighbours of one were within the room for its rounding."""
     monkeypatch.setattr(Incumbents, "open", lambda _: None)  # which may find them by luck
-    monkeypatch.setattr(_Search, "_offer", lambda *_: None)
+    monkeypatch.setattr(Search, "_offer", lambda *_: None)
     X = pd.DataFrame({"time": np.arange(zero, zero + 12), "kind": np.arange(12) % 3})
     for at in (3, 5, 6):
         model = needle(X, zero + at, 0.6)

@@ -235,9 +235,9 @@ def test_another_weight_is_another_network() -> None:
 # -- searches that are wrong on purpose ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("rule", one_in(3, ["bounds", "costs", "children"]))
 def test_a_search_that_prunes_too_much_is_refused(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ifonly.search.networks import _Search
+    from ifonly.search.networks import Search
 
-    planes, cheapest, intervals = Layers.planes, Nodes.cheapest, _Search._intervals
+    planes, cheapest, intervals = Layers.planes, Nodes.cheapest, Search._intervals
     if rule == "bounds":  # rows count as further from the goal than they are
 
         def lowered(self: Layers, boxes: Any) -> Any:
@@ -253,7 +253,7 @@ def test_a_search_that_prunes_too_much_is_refused(rule: str, monkeypatch: pytest
 
         monkeypatch.setattr(Nodes, "cheapest", dearer)
     else:  # one side of a split is forgotten
-        monkeypatch.setattr(_Search, "_intervals", lambda self, node: intervals(self, node)[1:])
+        monkeypatch.setattr(Search, "_intervals", lambda self, node: intervals(self, node)[1:])
     monkeypatch.setattr("ifonly.search.incumbents.Incumbents.near_rows", lambda self, most: [])
     monkeypatch.setattr("ifonly.question.goal.Goal.candidates", lambda *_: ())
     wrong = refused = 0

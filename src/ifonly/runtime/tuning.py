@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from ifonly.runtime.tuning_forests import Balls, PriceSearch
+from ifonly.runtime.tuning_forests import Balls, CentreSearch, PriceSearch
 from ifonly.runtime.tuning_group import Group as _Numbers
 from ifonly.runtime.tuning_neighbours import NeighbourSearch
 
@@ -26,6 +26,7 @@ __all__ = [
     "BoxSearch",
     "Causes",
     "CellSearch",
+    "CentreSearch",
     "Clouds",
     "ColumnGeneration",
     "CompositeSearch",
@@ -415,6 +416,7 @@ class Tuning:
     prices: PriceSearch = field(default=PriceSearch())
     largest: LargestChangeSearch = field(default=LargestChangeSearch())
     networks: NetworkSearch = field(default=NetworkSearch())
+    centres: CentreSearch = field(default=CentreSearch())
     composites: CompositeSearch = field(default=CompositeSearch())
     neighbours: NeighbourSearch = field(default=NeighbourSearch())
     boxes: BoxSearch = field(default=BoxSearch())

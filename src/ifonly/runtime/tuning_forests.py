@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ifonly.runtime.tuning_group import Group
 
-__all__ = ["Balls", "PriceSearch"]
+__all__ = ["Balls", "CentreSearch", "PriceSearch"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,3 +57,33 @@ class Balls(Group):
     row_answers: int = 2  # of which so many are enough; guess
     around: float = 0.2  # share of the time for incumbents of an l2 ball by the box around it; guess
     around_runs: int = 300  # the same in runs of the compiled search; guess: some half a second
+    ball_prices: int = 4  # steps towards the price at which the best shift of a part of an l2 ball fills it; guess
+    descents: int = 3  # linear pieces of a network that an attack follows downhill; guess
+    parts_at_once: int = 512  # of a ball around a point of a network; guess
+    part_work: int = 100_000_000  # multiplications for all of them; guess: less than 0.1 s
+    handed: int = 1  # points of a first search that are attacked besides its answer; guess
+    most_ball_parts: int = 20_000  # of a ball, beyond which a solver is asked; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentreSearch(Group):
+    """Branch and bound over centres of balls, of networks: `ifonly.search.network_balls`."""
+
+    least_units: int = (
+        16  # below which a solver is asked at once; measured: with 10 it takes 0.7 s, the search 0.3 to 3
+    )
+    most_nodes: int = 400_000  # after which it gives up; guess
+    first_look: int = 20_000  # nodes after which progress is judged first, then whenever they double; guess
+    least_done: float = 0.1  # share of the gap at the root that must be closed by then; guess
+    share: float = 0.8  # of the time left, after which a solver is asked; guess
+    nodes_at_once: int = 256  # guess
+    work_at_once: int = 800_000_000  # multiplications for all of them; guess: less than 0.2 s
+    points: int = 2  # nodes of each round that are looked at for incumbents; guess
+    polishes: int = 3  # linear pieces that are looked at from each of their points, and again for more lead; guess
+    shifts: int = 3  # of one ball under which a node is bounded; guess
+    same: float = 0.2  # of the reach, within which two of them count as one; guess
+    weights: int = 5  # halvings of the weight between the rows under two of them; guess
+    planes: int = 1  # rounds of further planes through the points that the first ones leave cheapest; guess
+    learned: int = 8  # shifts that broke a point, which are tried at further ones; guess
+    on_the_way: int = 65  # points between the row and a training row that are tried; guess
+    farthest: float = 2.0  # times the way to the training row, where the last of them lies; guess

@@ -28,6 +28,7 @@ from ifonly.search.engine import NO_SOLVER, Engine
 from ifonly.search.largest import LargestChange
 from ifonly.search.linear import Knapsack
 from ifonly.search.nearest import Neighbours
+from ifonly.search.network_balls import NetworkBalls
 from ifonly.search.networks import Networks
 from ifonly.search.progress import Progress
 from ifonly.search.single_tree import SingleTree
@@ -48,6 +49,7 @@ _IN_BOXES: tuple[Engine, ...] = (
     Neighbours(),
     Composites(),
     Balls(),
+    NetworkBalls(),
 )
 ENGINES: tuple[Engine, ...] = (*_IN_BOXES, Unions(_IN_BOXES), Boxes())
 WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # of a solver that is to solve every question: "highs only"

@@ -34,7 +34,7 @@ from ifonly.search.spending import Nodes, Spent
 from ifonly.search.splits import Splits
 from ifonly.tolerances import ORDINARY
 
-__all__ = ["Networks"]
+__all__ = ["Networks", "Search"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Networks:
             Splits(progress.ledger).write()
             progress.solver = NO_SOLVER
             return progress.found()
-        search = _Search(statement, question, box, incumbents)
+        search = Search(statement, question, box, incumbents)
         if search.is_too_large() or not search.is_ordinary():
             return Found(Ended.GAVE_UP)
         progress.tell(Built(search.layers.n_units, search.n_features))
@@ -74,7 +74,7 @@ class Networks:
         return search.found(ended)
 
 
-class _Search(OverInputs[Open]):
+class Search(OverInputs[Open]):
     """One branch and bound over inputs of a network."""
 
     def __init__(self, statement: Statement, question: Separable, box: Box, incumbents: Incumbents) -> None:

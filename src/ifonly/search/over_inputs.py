@@ -74,8 +74,11 @@ class OverInputs(BestFirst[Node], Generic[Node]):
 
     def _cheapest_levels(self, nodes: Nodes, i: int) -> IntArray:
         cost = np.where(nodes.allowed[i], self.free.level_cost, np.inf)
-        ends = np.append(self.free.first, len(cost))
-        return np.array([a + int(cost[a:b].argmin()) for a, b in pairwise(ends)], dtype=np.int64)
+        return np.array([a + int(cost[a:b].argmin()) for a, b in self._categories()], dtype=np.int64)
+
+    def _categories(self) -> list[tuple[int, int]]:
+        """Return the first level of each category, and the one behind its last."""
+        return list(pairwise(map(int, np.append(self.free.first, len(self.free.level_cost)))))
 
     # -- branching -----------------------------------------------------------------------------------------------
     def _along(self, nodes: Nodes, i: int, score: FloatArray) -> int:

@@ -233,6 +233,11 @@ class Nodes:
         at_home = on + np.where(best > 0.0, free.price / np.maximum(best, TINY) + free.square * best, 0.0)
         return np.where(self._away > 0.0, on, np.where(free.price > 0.0, at_home, on))
 
+    @property
+    def onward(self) -> FloatArray:
+        """Per number: the least rate at which going on from the cheapest value costs."""
+        return self._slope
+
     @cached_property
     def more(self) -> FloatArray:
         """Per category: the least that a level costs beyond the cheapest."""
@@ -339,6 +344,23 @@ class Nodes:
         share = np.clip(left / np.where(gain > 0.0, gain, 1.0), 0.0, 1.0) * (gain > 0.0)
         out = (self.base[:, None] + (share * paid).sum(axis=2)) * (1.0 - ROUNDING)
         return np.where(base + gain.sum(axis=2) < 0.0, np.inf, out)
+
+    def roughly(self, slopes: FloatArray) -> FloatArray:
+        """Return upper bounds of linear functions, whatever the budget; ``slopes[0]`` may serve all nodes."""
+        n = self.free.n_numbers
+        rises, falls = np.maximum(slopes[:, :, :n], 0.0), np.minimum(slopes[:, :, :n], 0.0)
+        if len(slopes) == 1:
+            best = self.high @ rises[0].T + self.low @ falls[0].T
+        else:
+            best = (rises @ self.high[:, :, None] + falls @ self.low[:, :, None])[:, :, 0]
+        if not self.free.first.size:
+            return np.asarray(best)
+        levels = np.where(self.allowed[:, None], slopes[:, :, n:], -np.inf)
+        return np.asarray(best + np.maximum.reduceat(levels, self.free.first, axis=2).sum(axis=2))
+
+    def largest_of(self, slopes: FloatArray, which: IntArray) -> FloatArray:
+        """Return upper bounds of linear functions within the budget, each in the node that it is meant for."""
+        return self.pick(which).largest(slopes[:, None])[:, 0]
 
     def cheapest(self, slopes: FloatArray, constant: FloatArray, beyond: FloatArray | float = 0.0) -> Spent:
         """Return the least cost at which ``slopes @ x + constant`` may reach 0, of one function per node.

@@ -19,6 +19,7 @@ from ifonly.arrays import FloatArray
 from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.criteria.robustness.nogo import far_shift, no_go
 from ifonly.criteria.robustness.worst_cell import worst_cell
+from ifonly.criteria.robustness.worst_point import worst_point
 from ifonly.data.schema import Numeric, Schema
 from ifonly.program.cells import grid_floor
 from ifonly.program.mip import Affine, Convex, Mip
@@ -62,6 +63,9 @@ def attack(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, d
     cell = worst_cell(demand, u, deadline)
     if cell is not None:
         return Attack(cell.closed and cell.point is None, cell.point, cell.least)
+    point = worst_point(demand, u, deadline, limits.tuning.balls)
+    if point is not None:
+        return Attack(point.closed and point.point is None, point.point, point.least)
     worst = Attack(True)
     for k in range(len(demand.goal.gaps([Affine()] * demand.form.n_outputs, 0.0))):
         found = _attack_one(demand, u, k, backend, limits, deadline)
@@ -233,6 +237,7 @@ class CuttingSet:
             self.statement = self._stricter(found.u, attacks)
             if not lifted:
                 lifted = True
+                self._know(found)
                 self._lift(found.u, attacks)
 
     def _for_search(self) -> Deadline:
@@ -292,6 +297,14 @@ class CuttingSet:
 
     def _with(self, new: dict[int, Demand]) -> Statement:
         return replace(self.statement, demands=tuple(new.get(id(d), d) for d in self.statement.demands))
+
+    def _know(self, found: Found) -> None:
+        """Keep a point that an engine found before it gave up, if no attack breaks it: it bounds all further rounds."""
+        assert found.u is not None
+        for u in found.pool[: self.tuning.handed]:
+            if not np.array_equal(u, found.u, equal_nan=True) and all(a.safe for a in self._attacks(u)):
+                first = self._balls()[0]
+                self.statement = self._with({id(first): replace(first, known=(*first.known, u))})
 
     def _lift(self, u: FloatArray, attacks: Sequence[Attack]) -> None:
         """Look for a robust point by asking for a larger margin at the answer alone: it bounds all further rounds."""

@@ -21,7 +21,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.models.forms.propagate import Block, Bounds, enclosing_lines
 from ifonly.tolerances import ROUNDING, TINY
 
-__all__ = ["Boxes", "Layers", "Planes"]
+__all__ = ["Boxes", "EnclosedRows", "Layers", "Planes"]
 
 
 class Boxes(Protocol):
@@ -33,6 +33,14 @@ class Boxes(Protocol):
 
     def largest(self, slopes: FloatArray) -> FloatArray:
         """Return upper bounds of ``slopes[i, k] @ x`` in box ``i``; one set of slopes, ``slopes[0]``, may serve all."""
+        ...
+
+    def largest_of(self, slopes: FloatArray, which: IntArray) -> FloatArray:
+        """Return upper bounds of ``slopes[m] @ x`` in box ``which[m]``."""
+        ...
+
+    def roughly(self, slopes: FloatArray) -> FloatArray:
+        """Return the same as `largest` in less time, budgets aside."""
         ...
 
     def extent(self, slopes: FloatArray) -> FloatArray:
@@ -117,22 +125,20 @@ class Layers:
 
     def planes(self, boxes: Boxes) -> Planes:
         """Return upper bounds of the rows that hold in each of the boxes."""
+        return self.enclosed(boxes).planes()
+
+    def enclosed(self, boxes: Boxes) -> EnclosedRows:
+        """Return the rows with every unit between two lines that hold in each of the boxes."""
         lines: list[tuple[Bounds, Bounds]] = []
         spans: list[tuple[FloatArray, FloatArray]] = []  # per unit: the height of its lines, the extent of its inputs
         for block, room in zip(self.blocks, self.room, strict=False):
             before = self.blocks[: len(lines)]
-            slopes, constant = _substituted(block.weights, block.constant, before, lines)
-            upper = boxes.largest(slopes) + constant + room
-            spans.append((upper, boxes.extent(slopes)))
-            slopes, constant = _substituted(-block.weights, -block.constant, before, lines)
-            lower = -(boxes.largest(slopes) + constant + room)
+            above = _substituted(block.weights, block.constant + room, before, lines)
+            below = _substituted(-block.weights, -block.constant + room, before, lines)
+            lower, upper = _ends(boxes, below, above)
             lines.append(enclosing_lines(block.slope, lower, upper))
-            spans[-1] = (_height(block.slope, lower, upper), spans[-1][1])
-        taken: list[FloatArray] = []
-        slopes, constant = _substituted(self.rows, self.constant, self.blocks, lines, taken)
-        n = len(boxes)
-        slopes, constant = (np.broadcast_to(a, (n, *a.shape[1:])) for a in (slopes, constant + self.room[-1]))
-        return Planes(slopes, constant, _looseness(boxes.extent(slopes), taken[::-1], spans))
+            spans.append((_height(block.slope, lower, upper), boxes.extent(above[0])))
+        return EnclosedRows(self, boxes, tuple(lines), tuple(spans))
 
     def tangents(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes and constants of the linear pieces that the rows are around points, a point per box."""
@@ -146,6 +152,65 @@ class Layers:
         slopes, constant = _substituted(self.rows, self.constant, self.blocks, lines)
         # without layers there is one piece, the same around all points
         return np.broadcast_to(slopes, (len(x), *slopes.shape[1:])), np.broadcast_to(constant, (len(x), len(self.rows)))
+
+
+@dataclass(frozen=True, eq=False)
+class EnclosedRows:
+    """Rows over many boxes, with every unit between two lines.
+
+    With the lines above fixed and all that are possible below, the bounds of rows with one layer are concave functions of
+    the inputs; `planes` and `planes_at` are planes above them, the latter ones touching them at given points.
+
+    Attributes
+    ----------
+    lines
+        Per block: slopes and constants of the lines below and above its units.
+    spans
+        Per block: the heights between the lines, and the extents of the units' inputs.
+    """
+
+    layers: Layers
+    boxes: Boxes
+    lines: tuple[tuple[Bounds, Bounds], ...]
+    spans: tuple[tuple[FloatArray, FloatArray], ...]
+
+    def planes(self) -> Planes:
+        """Return upper bounds of the rows that hold in each of the boxes."""
+        return self._planes(self.lines)
+
+    def planes_at(self, x: FloatArray) -> Planes:
+        """Return the same with those lines below the units that are higher at a point of each box.
+
+        Where a rectifier bends upwards, it lies above both of its pieces.
+        """
+        h, lines = x, []
+        for block, (under, over), (height, _) in zip(self.layers.blocks, self.lines, self.spans, strict=True):
+            s = h @ block.weights.T + block.constant
+            bends = (height > 0.0) & (block.slope < 1.0)
+            slope = np.where(bends, np.where(s > 0.0, 1.0, block.slope), under[0])
+            lines.append(((slope, np.where(bends, 0.0, under[1])), over))
+            h = np.concatenate([h, block.activate(s)], axis=1)
+        return self._planes(lines)
+
+    def _planes(self, lines: Sequence[tuple[Bounds, Bounds]]) -> Planes:
+        layers, taken = self.layers, list[FloatArray]()
+        slopes, constant = _substituted(layers.rows, layers.constant, layers.blocks, lines, taken)
+        n = len(self.boxes)
+        slopes, constant = (np.broadcast_to(a, (n, *a.shape[1:])) for a in (slopes, constant + layers.room[-1]))
+        return Planes(slopes, constant, _looseness(self.boxes.extent(slopes), taken[::-1], self.spans))
+
+
+def _ends(
+    boxes: Boxes, below: tuple[FloatArray, FloatArray], above: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest values of units: budgets count only where a sign is not decided without them."""
+    ends = [boxes.roughly(slopes) + constant for slopes, constant in (below, above)]
+    box, unit = np.nonzero((ends[0] > 0.0) & (ends[1] > 0.0))
+    for end, (slopes, constant) in zip(ends, (below, above), strict=True):
+        one = (box if len(slopes) > 1 else np.zeros_like(box)), unit
+        both = boxes.largest_of(slopes[one], box) + constant[(box if len(constant) > 1 else np.zeros_like(box)), unit]
+        end[box, unit] = np.minimum(end[box, unit], both)
+    return -ends[0], ends[1]
 
 
 def _substituted(

@@ -1,0 +1,174 @@
+"""Adversary of networks without a program: branch and bound over the shifts of one ball for a lead that is not enough.
+
+In a part of the ball, a box of shifts, the rows of the goal are bounded from below by linear functions of the shift
+(`ifonly.models.forms.backward`). A part whose bound is enough is safe; another one is split along the number that the
+looseness of its bound is owed to. Before that, shifts are followed downhill from the centre: what flips is found there,
+as a rule, and what is safe is safe at first sight where few units change their sign in the ball.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ifonly.arrays import FloatArray, IntArray
+from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
+from ifonly.criteria.robustness.shifts import Parts, best_shift, on_steps
+from ifonly.criteria.robustness.worst_cell import Worst
+from ifonly.data.schema import Numeric
+from ifonly.models.abilities import Layered
+from ifonly.models.forms.backward import Layers
+from ifonly.program.mip import Affine
+from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning_forests import Balls
+from ifonly.tolerances import ON_GRID, ORDINARY, ROUNDING
+
+__all__ = ["lead_rows", "worst_point"]
+
+
+def lead_rows(demand: KeepsLead) -> tuple[FloatArray, FloatArray]:
+    """Return the leads as weights of the scores and constants: ``weights @ scores + constant``; none: they are not linear."""
+    n = demand.form.n_outputs
+    gaps = demand.goal.gaps([Affine.of(k) for k in range(n)], 0.0)
+    weights = np.zeros((len(gaps), n))
+    for row, gap in zip(weights, gaps, strict=True):
+        np.add.at(row, gap.columns, gap.values)
+    return weights, np.array([gap.constant for gap in gaps])
+
+
+def worst_point(demand: KeepsLead, u: FloatArray, deadline: Deadline, tuning: Balls) -> Worst | None:
+    """Return a point of the ball around `u` whose lead is not enough, or that there is none.
+
+    None where the form is no network, the goal is not linear in its scores, or too many parts would be needed.
+    """
+    form = demand.form
+    weights, constant = lead_rows(demand)
+    if not isinstance(form, Layered) or not len(weights):
+        return None
+    schema = demand.limits.schema
+    numbers = [int(j) for j in np.flatnonzero(demand.reach) if not np.isnan(u[schema.starts[j]])]
+    places = np.array([schema.starts[j] for j in numbers], dtype=np.int64)
+    step = np.array([schema.features[j].step or 0.0 for j in numbers])  # type: ignore[union-attr]
+    if (np.abs(u[places] - np.rint(u[places] / np.where(step > 0.0, step, 1.0)) * step) > ON_GRID * step)[
+        step > 0
+    ].any():
+        return None  # off its grid, the values around it are no whole steps away
+    ball, reach = demand.ball(u), demand.reach[numbers]
+    low, high = ball.lower[numbers] - u[places], ball.upper[numbers] - u[places]
+    low, high = on_steps(low, step), on_steps(high, step)
+    origin = np.nan_to_num(u)
+    size = np.abs(origin)
+    size[places] += reach
+    if not size.max(initial=0.0) < ORDINARY[1]:
+        return None
+    layers = Layers.of(
+        form.blocks, (-weights @ form.weights, -weights @ form.constant - constant), places, origin, size
+    )
+    round_ = reach if demand.norm == "l2" else None
+    return _Attack(demand, u, layers, places, step, Parts(low[None], high[None], round_, tuning.ball_prices)).run(
+        deadline, tuning
+    )
+
+
+class _Attack:
+    """One branch and bound; the rows of the layers are leads with their sign changed."""
+
+    def __init__(
+        self, demand: KeepsLead, u: FloatArray, layers: Layers, places: IntArray, step: FloatArray, whole: Parts
+    ) -> None:
+        self.demand, self.u, self.layers, self.places, self.step, self.whole = demand, u, layers, places, step, whole
+        self.least = demand.enough - 0.25 * demand.room
+
+    def run(self, deadline: Deadline, tuning: Balls) -> Worst | None:
+        """Go downhill first; then search all of the ball."""
+        found = self._downhill(tuning.descents)
+        if found is not None:
+            return found
+        if not np.isfinite(self.layers.room[-1]).all():
+            return None
+        at_once = max(1, min(tuning.parts_at_once, tuning.part_work // max(1, self.layers.work)))
+        open_, looked = [self.whole], 0
+        while open_:
+            if deadline.passed:
+                return Worst(False)
+            parts = open_.pop()
+            if len(parts) > at_once:
+                open_.append(_pick(parts, np.arange(at_once, len(parts))))
+                parts = _pick(parts, np.arange(at_once))
+            looked += len(parts)
+            if looked > tuning.most_ball_parts:
+                return None
+            worst, children = self._look(parts)
+            if worst is not None:
+                return worst
+            if children is not None:
+                open_.append(children)
+        return Worst(True)
+
+    def _downhill(self, steps: int) -> Worst | None:
+        """Follow the linear pieces of every row from the centre, each time to the best shift of the ball for it."""
+        whole, rows = self.whole, np.arange(len(self.layers.rows))
+        shift = np.zeros((len(rows), len(self.places)))
+        tried = []
+        for _ in range(steps):
+            slopes, _ = self.layers.tangents(shift)
+            shift = on_steps(
+                best_shift(slopes[rows, rows], whole.low, whole.high, whole.reach, whole.prices)[1], self.step
+            )
+            tried.append(shift)
+        return self._flipped(np.concatenate(tried)) if tried else None
+
+    def _flipped(self, shifts: FloatArray) -> Worst | None:
+        """Return the worst of some shifts, by the form, where its lead is not enough."""
+        points = np.repeat(self.u[None, :], len(shifts), axis=0)
+        points[:, self.places] += shifts
+        for k in np.flatnonzero(self.step > 0.0):
+            feature = self.demand.limits.schema.features[self._feature(int(k))]
+            assert isinstance(feature, Numeric)
+            points[:, self.places[k]] = [feature.snap(float(v)) for v in points[:, self.places[k]]]
+        leads = lead(self.demand.goal, self.demand.goal.read.form(points))
+        worst = int(np.argmin(leads))
+        return Worst(False, float(leads[worst]), points[worst]) if leads[worst] < self.least else None
+
+    def _feature(self, k: int) -> int:
+        return int(self.demand.limits.schema.starts.index(int(self.places[k])))
+
+    def _look(self, parts: Parts) -> tuple[Worst | None, Parts | None]:
+        """Bound parts; return a flipping point of theirs, or the halves of those that may have one."""
+        parts = _pick(parts, np.flatnonzero(parts.inhabited()))
+        if not len(parts):
+            return None, None
+        planes = self.layers.planes(parts)
+        bound, shifts = best_shift(planes.slopes, parts.low[:, None], parts.high[:, None], parts.reach, parts.prices)
+        bound = bound + planes.constant
+        row = bound.argmax(axis=1)
+        which = np.arange(len(parts))
+        open_ = np.flatnonzero(~(bound[which, row] <= -self.least))  # what is no number is not safe
+        if not open_.size:
+            return None, None
+        worst = self._flipped(on_steps(shifts[open_, row[open_]], self.step))
+        if worst is not None:
+            return worst, None
+        return None, self._halves(_pick(parts, open_), planes.looseness[open_, row[open_]])
+
+    def _halves(self, parts: Parts, looseness: FloatArray) -> Parts | None:
+        """Split parts along the number that their looseness is owed to; single points, which do not flip, are done."""
+        width = parts.high - parts.low
+        wide = np.where(self.step > 0.0, width >= 0.5 * self.step, width > 0.0)
+        kept = np.flatnonzero(wide.any(axis=1))
+        if not kept.size:
+            return None
+        parts, score = _pick(parts, kept), np.where(wide, np.nan_to_num(looseness) + ROUNDING * width, -1.0)[kept]
+        along, which = score.argmax(axis=1), np.arange(len(kept))
+        middle = 0.5 * (parts.low + parts.high)[which, along]
+        step = self.step[along]
+        cell = np.floor(middle / np.where(step > 0.0, step, 1.0) + ON_GRID) * step
+        ends = np.where(step > 0.0, cell, middle), np.where(step > 0.0, cell + step, middle)
+        low, high = parts.low.copy(), parts.high.copy()
+        high[which, along], low[which, along] = ends
+        return replace(parts, low=np.concatenate([parts.low, low]), high=np.concatenate([high, parts.high]))
+
+
+def _pick(parts: Parts, which: IntArray) -> Parts:
+    return replace(parts, low=parts.low[which], high=parts.high[which])
