@@ -71,7 +71,7 @@ def _bounding_of(form: Form, tuning: ProgramSize, times: int) -> float:
         weights = sum(block.weights.size for block in form.blocks)
         return times * (tuning.per_layer * len(form.blocks) + tuning.per_weight * weights)
     if isinstance(form, NearestRows):
-        return times * tuning.per_score * form.k * form.inner.weights.size
+        return times * tuning.per_score * form.k * form.inner.weights.size / 1000.0
     again = times + isinstance(form, BoundsInside)
     return sum(_bounding_of(part, tuning, again) for part in parts_of(form))
 

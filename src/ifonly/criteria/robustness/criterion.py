@@ -189,7 +189,7 @@ class Robustness(Remarks, Criterion, Ranges):
     def ranges(
         self, statement: Statement, u: FloatArray, backend: Backend, deadline: Deadline
     ) -> dict[str, tuple[float, float]]:
-        """Return, per changed numeric feature of an answer, the lowest and highest value that keeps the outcome; none of neighbours."""
+        """Return, per changed number of an answer, the least and largest value that keeps the outcome; not of k-NN."""
         from ifonly.criteria.robustness.ranges import safe_ranges  # noqa: PLC0415 - loaded for robust questions only
 
         tied = any(has_nearest(goal.read.form) for goal in self._goals(statement.query))
