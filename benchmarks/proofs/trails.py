@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ifonly.question.trail import Alternative, Duals, Event, Leaf, Ledger, alternatives
+from ifonly.question.trail import Alternative, Duals, Event, Leaf, Ledger, Prices, alternatives
 
 __all__ = ["write", "written"]
 
@@ -19,6 +19,8 @@ def write(ledger: Ledger, event: Event) -> None:
         values = np.zeros(event.n_rows)
         values[event.row] = event.dual
         ledger.duals(values)
+    elif isinstance(event, Prices):
+        ledger.prices(event)
     elif isinstance(event, Leaf):
         ledger.leaf(event.price)
     elif event.levels is not None:

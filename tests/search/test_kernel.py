@@ -59,7 +59,7 @@ def searched(statement: Any, patient: bool, any_point: bool = False, pricing: Pr
     question = separable(statement) or largest_only(statement)
     assert question is not None
     ledger = Ledger()
-    kept = None if any_point or pricing is not None else ledger
+    kept = None if any_point else ledger
     search = Splitting(
         incumbents,
         question.most,

@@ -1,8 +1,8 @@
 """Trail of a search: the parts into which it divided the box, as the leaves of a binary tree written in pre-order.
 
 A split divides all points into two sides, so whatever the splits are, the leaves below them cover the box. A leaf holds no
-reason: whoever reads the trail computes for himself why no better answer lies in it. Only the multiplier of a Lagrangian
-bound is written beside a leaf, because finding it again would be a search.
+reason: whoever reads the trail computes for himself why no better answer lies in it. Only the multipliers of Lagrangian
+bounds are written beside a leaf or before a split, because finding them again would be a search.
 
 Bytes, little-endian, one event after the other:
 
@@ -14,8 +14,12 @@ Bytes, little-endian, one event after the other:
 
     8  alternative (uint32)             what follows, up to the next of these, is the whole trail of one alternative
     9  rows (uint32)  n (uint32)  n times row (uint32) and dual (float64)   the box as one linear program
+    10  exponent (int16)  mu (uint32)  n (uint32)  n bytes    prices of splits, for the part at hand and all parts of it
 
-The first side named comes first where s is 0, the second where s is 1. Alternatives are the classes of a wish for any of
+The first side named comes first where s is 0, the second where s is 1. Prices are those of the part around, changed: the n
+bytes are `varints` of the splits whose prices change (twice their name, plus 1 for the price of lying above; each less the
+one before and 1) and, after them, as many of the changes in units of 2^exponent. `mu`, the price of the budget, is the upper
+half of a float64; it is no change. Alternatives are the classes of a wish for any of
 several. A linear program is always the only event: its duals bound the cost from below, or prove that there is no point.
 """
 
@@ -28,14 +32,29 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ifonly.arrays import IntArray
 from ifonly.errors import SchemaError
+from ifonly.question.varints import folded, read_varints, unfolded, varints
 
-__all__ = ["Alternative", "Duals", "Event", "Leaf", "Ledger", "Split", "alternatives", "events"]
+__all__ = [
+    "MOST_OF_PRICES",
+    "Alternative",
+    "Duals",
+    "Event",
+    "Leaf",
+    "Ledger",
+    "Prices",
+    "Split",
+    "alternatives",
+    "events",
+    "has_prices",
+]
 
 BoolArray = npt.NDArray[np.bool_]
-_LEAF, _PRICED, _CUT, _LEVELS, _STAYS, _ALTERNATIVE, _DUALS = 0, 1, 2, 4, 6, 8, 9
+_LEAF, _PRICED, _CUT, _LEVELS, _STAYS, _ALTERNATIVE, _DUALS, _PRICES = 0, 1, 2, 4, 6, 8, 9, 10
 _PRICE, _AT, _MASK, _FEATURE = struct.Struct("<d"), struct.Struct("<Id"), struct.Struct("<IH"), struct.Struct("<I")
 _SIZES, _DUAL = struct.Struct("<II"), np.dtype([("row", "<u4"), ("dual", "<f8")])
+_OF_PRICES, MOST_OF_PRICES = struct.Struct("<hII"), 2**21  # bytes of the prices of one part: they are unpacked at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +103,29 @@ class Duals:
     dual: npt.NDArray[np.float64]
 
 
-Event = Leaf | Split | Alternative | Duals
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """Prices of splits, as changes of those of the part around.
+
+    Attributes
+    ----------
+    exponent
+        Changes are in units of 2 to the power of this.
+    mu
+        The price of the budget.
+    split
+        Twice the name of each split whose price of lying below it changes; plus 1, of lying above it.
+    change
+        By how much.
+    """
+
+    exponent: int
+    mu: float
+    split: IntArray
+    change: IntArray
+
+
+Event = Leaf | Split | Alternative | Duals | Prices
 
 
 class Ledger:
@@ -128,6 +169,17 @@ class Ledger:
         table = np.empty(len(rows), dtype=_DUAL)
         table["row"], table["dual"] = rows, values[rows]
         self.data += bytes([_DUALS]) + _SIZES.pack(len(values), len(rows)) + table.tobytes()
+
+    def prices(self, prices: Prices) -> None:
+        """Note prices of splits; of `mu` only the upper half is kept."""
+        upper = struct.unpack("<Q", _PRICE.pack(prices.mu))[0] >> 32
+        block = varints(np.diff(prices.split, prepend=-1) - 1) + varints(folded(prices.change))
+        self.data += bytes([_PRICES]) + _OF_PRICES.pack(prices.exponent, upper, len(block)) + block
+
+
+def has_prices(trail: bytes) -> bool:
+    """Whether a trail has prices of splits."""
+    return any(isinstance(event, Prices) for event in events(trail))
 
 
 def alternatives(trails: Mapping[int | None, bytes]) -> bytes:
@@ -176,6 +228,9 @@ def events(data: bytes) -> Iterator[Event]:
             elif kind == _DUALS:
                 event, at = _read_duals(data, at)
                 yield event
+            elif kind == _PRICES:
+                prices, at = _read_prices(data, at)
+                yield prices
             else:
                 raise SchemaError(f"The proof has an event of kind {kind}, which there is not.")
         except struct.error:
@@ -194,3 +249,19 @@ def _read_duals(data: bytes, at: int) -> tuple[Duals, int]:
     if not np.isfinite(dual).all():
         raise SchemaError("A dual of the proof is no number.")
     return Duals(n_rows, row, dual), at + n * _DUAL.itemsize
+
+
+def _read_prices(data: bytes, at: int) -> tuple[Prices, int]:
+    exponent, upper, size = _OF_PRICES.unpack_from(data, at)
+    at += _OF_PRICES.size
+    if size > len(data) - at:
+        raise SchemaError("The proof ends in the middle of its prices.")
+    if size > MOST_OF_PRICES:
+        raise SchemaError(f"The proof has more than {MOST_OF_PRICES:,} bytes of prices for one part.")
+    mu = float(_PRICE.unpack(struct.pack("<Q", upper << 32))[0])
+    numbers = read_varints(data[at : at + size])
+    if numbers is None or len(numbers) % 2 or not 0.0 <= mu < np.inf:
+        raise SchemaError("The prices of the proof are no numbers.")
+    gaps, changes = np.split(numbers, 2)
+    split = np.cumsum(gaps + 1) - 1
+    return Prices(exponent, mu, split, unfolded(changes)), at + size

@@ -8,6 +8,8 @@ closed if one of these holds, computed here:
 * the least costs of its features add up to `bound`;
 * among what costs less than `bound` the goal is out of reach: every tree at its best leaf that is left does not suffice;
 * each tree has one leaf left, and these, added up as the model does, do not give the wanted outcome;
+* the same of what prices of splits leave: a Lagrangian bound, at the prices that the trail names for the part, or for one
+  around it (`ifonly.record.price_parts`), takes leaves and options away, or closes it;
 * for a linear score: a Lagrangian bound, at the multiplier that the trail names, reaches `bound`;
 * for a network: bounds carried back through its layers stay below the goal wherever a point costs less than `bound`.
 
@@ -17,8 +19,9 @@ parts (`ifonly.record.duals`).
 
 Arithmetic. For linear scores everything is a fraction, hence exact. For trees the costs of cells are rounded down, the
 values of leaves up, and sums are `math.fsum`, the float nearest to the exact sum: its sign is that of the exact sum. A
-cell is dropped only if it is too dear by more than all roundings together. For networks, what floats may be off by is derived
-(`ifonly.record.network_bounds`) and added to every bound. So every error is on the side of refusing.
+cell is dropped only if it is too dear by more than all roundings together; bounds at prices are sums of whole numbers. For
+networks, what floats may be off by is derived (`ifonly.record.network_bounds`) and added to every bound. So every error is
+on the side of refusing.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf, isfinite, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 from ifonly.models.abilities import Ensemble, Layered, LinearScores
 from ifonly.program.mip import Affine
@@ -38,11 +41,12 @@ from ifonly.question.criterion import HasConsequences
 from ifonly.question.demand import BoxDemand
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
-from ifonly.question.trail import Alternative, Duals, Event, Split, events
+from ifonly.question.trail import Alternative, Duals, Event, Prices, Split, events
 from ifonly.record.duals import check_duals
 from ifonly.record.linear_parts import LinearParts
 from ifonly.record.network_parts import NetworkParts
 from ifonly.record.parts import EmptyParts, NotReplayable, Part, Parts, Refused
+from ifonly.record.price_parts import Left
 from ifonly.record.tree_parts import TreeParts
 from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import DUST
@@ -50,6 +54,7 @@ from ifonly.tolerances import DUST
 __all__ = ["NotReplayable", "Refused", "Replayed", "replay"]
 
 _DEEPEST = 100_000
+_MOST_BYTES = 2**28  # of what prices have left, along one path
 
 
 @dataclass(frozen=True)
@@ -126,8 +131,8 @@ def _alternatives(
 
 def _walk(parts: Parts, stream: Iterator[Event], deadline: Deadline) -> tuple[int, Event | None]:
     """Check the parts of one trail; return how many there are, and the alternative that comes next."""
-    states, n, done, following = parts.whole(), 0, False, None
-    pending: list[tuple[int, Any, Any]] = []
+    states, left, n, done, following = parts.whole(), None, 0, False, None
+    pending: list[_Pending] = []
     batch: list[Part] = []
     for event in stream:
         if isinstance(event, Alternative):
@@ -137,18 +142,30 @@ def _walk(parts: Parts, stream: Iterator[Event], deadline: Deadline) -> tuple[in
             raise Refused("it goes on after its last part")
         if isinstance(event, Duals):
             raise Refused("a linear program closes nothing but the whole")
+        if isinstance(event, Prices):
+            left = _priced(parts, states, left, event, n, deadline)
+            continue
         if isinstance(event, Split):
-            pending.append(_divided(parts, states, event, len(pending)))
+            pending.append(_divided(parts, states, event, pending, left))
             continue
         n += 1
-        batch.append(Part(list(states), event.price))
-        done = _next(states, pending)
+        batch.append(Part(list(states), event.price, left))
+        done, left = _next(states, pending)
         if done or len(batch) >= parts.at_once:
             _close(parts, batch, n, deadline)
             batch.clear()
     if not done:
         raise Refused(f"parts are missing: it ends after {n:,} of them, and they do not cover the question")
     return n, following
+
+
+def _priced(parts: Parts, states: list[Any], left: Left | None, prices: Prices, n: int, deadline: Deadline) -> Left:
+    """Return what is left of a part at the prices that are named for it."""
+    if not isinstance(parts, TreeParts):
+        raise Refused("it has prices of splits, and no trees")
+    if deadline.passed:
+        raise NotReplayable(f"the time was over after {n:,} parts")
+    return parts.priced(states, left, prices)
 
 
 def _close(parts: Parts, batch: list[Part], n: int, deadline: Deadline) -> None:
@@ -161,30 +178,48 @@ def _close(parts: Parts, batch: list[Part], n: int, deadline: Deadline) -> None:
         raise NotReplayable(f"the time was over after {n:,} parts")
 
 
-def _divided(parts: Parts, states: list[Any], split: Split, depth: int) -> tuple[int, Any, Any]:
-    """Go on to the first side of a split; return its feature, the other side, and what it was before."""
+class _Pending(NamedTuple):
+    """A split on the way to the part at hand: its feature, the other side if that comes later, and what there was before.
+
+    `left` is what prices left of the part that was split, and `n_bytes` the memory of all of these on the way.
+    """
+
+    feature: int
+    other: Any
+    before: Any
+    left: Left | None
+    n_bytes: int
+
+
+def _divided(parts: Parts, states: list[Any], split: Split, pending: list[_Pending], left: Left | None) -> _Pending:
+    """Go on to the first side of a split; return what has to be known of it later."""
     if split.feature >= len(states) or states[split.feature] is None:
         raise Refused(f"it splits on feature {split.feature}, on which nothing can be decided")
-    if depth >= _DEEPEST:
+    if len(pending) >= _DEEPEST:
         raise Refused(f"it is more than {_DEEPEST:,} splits deep")
+    n_bytes = pending[-1].n_bytes if pending else 0
+    if left is not None and (not pending or pending[-1].left is not left):
+        n_bytes += left.n_bytes
+    if n_bytes > _MOST_BYTES:
+        raise Refused(f"its prices take more than {_MOST_BYTES:,} bytes on the way to one part")
     state = states[split.feature]
     first, second = parts.sides(state, split)
     if split.second_first:
         first, second = second, first
     states[split.feature] = first
-    return split.feature, second, state
+    return _Pending(split.feature, second, state, left, n_bytes)
 
 
-def _next(states: list[Any], pending: list[tuple[int, Any, Any]]) -> bool:
-    """Go on to the next part that is pending; return whether there is none."""
+def _next(states: list[Any], pending: list[_Pending]) -> tuple[bool, Left | None]:
+    """Go on to the next part that is pending; return whether there is none, and what prices left around it."""
     while pending:
-        j, other, before = pending.pop()
-        if other is not None:
-            states[j] = other
-            pending.append((j, None, before))
-            return False
-        states[j] = before
-    return True
+        last = pending.pop()
+        if last.other is not None:
+            states[last.feature] = last.other
+            pending.append(last._replace(other=None))
+            return False, last.left
+        states[last.feature] = last.before
+    return True, None
 
 
 def _with_margin(statement: Statement, goal: Goal, told: float | None) -> Statement:

@@ -126,7 +126,7 @@ class LinearParts:
 
     def closed(self, parts: Sequence[Part]) -> list[bool]:
         """Whether no better answer lies in each of some parts."""
-        return [self._closed(*part) for part in parts]
+        return [self._closed(part.states, part.price) for part in parts]
 
     def _closed(self, states: list[Any], price: float | None) -> bool:
         """Whether it is closed: by too many changes, too little to gain, or a bound that is high enough."""

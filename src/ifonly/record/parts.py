@@ -20,10 +20,11 @@ class NotReplayable(Exception):
 
 
 class Part(NamedTuple):
-    """One part: the state of each feature in it, and the number that its leaf names, if it names one."""
+    """One part: the state of each feature, the number that its leaf names, if any, and what prices left around it."""
 
     states: list[Any]
     price: float | None
+    left: Any = None
 
 
 class Parts(Protocol):

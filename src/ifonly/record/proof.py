@@ -1,13 +1,15 @@
 """The file of a proof: the trail of each answer's search, with a checksum.
 
-Bytes: ``ifonly-proof`` and the version 1, the number of answers (uint32), per answer the length of its trail (uint64) and
-the trail (see `ifonly.question.trail`; empty where a solver closed the question), at the end the SHA-256 of all before it.
-Nothing in it is executed, and nothing is read beyond what is there.
+Bytes: ``ifonly-proof`` and the version, 1 or 2, the number of answers (uint32), per answer the length of its trail (uint64)
+and the trail (see `ifonly.question.trail`; empty where a solver closed the question), at the end the SHA-256 of all before
+it. In version 2, which is written where a trail has prices of splits, each trail is packed by zlib. Nothing in it is
+executed, and nothing is read beyond what is there; all trails together may have as many bytes unpacked as the file may have.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -15,19 +17,22 @@ from typing import Any
 
 from ifonly.errors import SchemaError
 from ifonly.question.found import NO_SOLVER
-from ifonly.question.trail import Alternative, Duals, Leaf, Split, events
+from ifonly.question.trail import Alternative, Duals, Leaf, Prices, Split, events, has_prices
 
 __all__ = ["MOST_BYTES", "describe_proof", "in_words", "pack", "read_proof", "unpack", "why_no_parts"]
 
 MOST_BYTES = 64 * 2**20
-_MAGIC = b"ifonly-proof\x01"
+_MAGIC, _PACKED = b"ifonly-proof\x01", b"ifonly-proof\x02"
 _COUNT, _LENGTH = struct.Struct("<I"), struct.Struct("<Q")
 _DIGEST = 32
 
 
 def pack(trails: Sequence[bytes]) -> bytes:
     """Return the trails of all answers as the bytes of a file."""
-    body = _MAGIC + _COUNT.pack(len(trails)) + b"".join(_LENGTH.pack(len(t)) + t for t in trails)
+    magic = _MAGIC
+    if any(map(has_prices, trails)):
+        magic, trails = _PACKED, [zlib.compress(trail, 9) for trail in trails]
+    body = magic + _COUNT.pack(len(trails)) + b"".join(_LENGTH.pack(len(t)) + t for t in trails)
     return body + sha256(body).digest()
 
 
@@ -41,7 +46,7 @@ def unpack(data: bytes) -> tuple[bytes, ...]:
     """
     if len(data) > MOST_BYTES:
         raise SchemaError(f"The proof has more than the {MOST_BYTES:,} bytes that one may have.")
-    if not data.startswith(_MAGIC):
+    if not data.startswith((_MAGIC, _PACKED)):
         raise SchemaError("This is no proof of ifonly, or one of another version.")
     body, end = data[:-_DIGEST], len(data) - _DIGEST
     if sha256(body).digest() != data[-_DIGEST:]:
@@ -59,7 +64,26 @@ def unpack(data: bytes) -> tuple[bytes, ...]:
         at += size
     if at != end:
         raise SchemaError("The proof goes on after its last answer.")
-    return tuple(trails)
+    return tuple(trails) if data.startswith(_MAGIC) else _unpacked(trails)
+
+
+def _unpacked(trails: Sequence[bytes]) -> tuple[bytes, ...]:
+    """Return packed trails as they were; no more memory is taken than a proof may have."""
+    left, out = MOST_BYTES, []
+    for trail in trails:
+        packer = zlib.decompressobj()
+        try:
+            out.append(packer.decompress(trail, left + 1))
+        except zlib.error:
+            raise SchemaError("The proof is not packed as it should be.") from None
+        left -= len(out[-1])
+        if left < 0:
+            raise SchemaError(
+                f"The proof has more than the {MOST_BYTES:,} bytes that one may have, once it is unpacked."
+            )
+        if not packer.eof or packer.unused_data:
+            raise SchemaError("The proof is not packed as it should be.")
+    return tuple(out)
 
 
 def read_proof(proof: bytes | str | Path) -> bytes:
@@ -97,8 +121,9 @@ def why_no_parts(i: int, solver: str | None) -> str:
     if solver.startswith(NO_SOLVER):
         return (
             "it was closed without a solver, but its parts were not kept: by rules that a replay does not know (Mahalanobis "
-            "distances; implications; prices of the splits of trees; trees all over a ball; calibrated, voting and stacked "
-            "models), by a version that kept none of networks, or for a wider margin than a replay looks at"
+            "distances; implications; nearest neighbours; balls; calibrated, voting and stacked models), by more prices of the "
+            "splits of trees than are kept, by a version that kept none of these or of networks, or for a wider margin than a "
+            "replay looks at"
         )
     return f"{solver} closed it, and a solver's run leaves no parts to look at, or a limit ended it"
 
@@ -131,6 +156,11 @@ def in_words(trail: bytes, names: Sequence[str]) -> str:
             continue
         if isinstance(event, Duals):
             lines.append(f"a linear program of {event.n_rows} rows, {len(event.row)} of them with a dual")
+            continue
+        if isinstance(event, Prices):
+            lines.append(
+                "  " * depth + f"{len(event.split)} prices of splits change, that of the budget is {event.mu!r}"
+            )
             continue
         if isinstance(event, Split):
             first, second = _sides(event, names[event.feature])

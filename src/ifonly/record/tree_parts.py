@@ -17,10 +17,12 @@ from ifonly.program.cells import Cells
 from ifonly.program.mip import Affine
 from ifonly.question.costs import Costs
 from ifonly.question.goal import Goal
+from ifonly.question.split_names import split_names
 from ifonly.question.statement import Statement
-from ifonly.question.trail import Split
+from ifonly.question.trail import Prices, Split
 from ifonly.record.cell_costs import HALF_ULP, cell_costs, level_costs
 from ifonly.record.parts import Part, Refused
+from ifonly.record.price_parts import Left, PriceBound, PricedTrees
 
 __all__ = ["TreeParts"]
 
@@ -60,6 +62,7 @@ class TreeParts:
         self._tabulate_leaves(form, gaps)
         self.open: BoolArray | None = np.ones(len(self.owner), dtype=np.bool_)
         self._restrict()
+        self._bound: PriceBound | None = None  # at prices of splits, once a proof has some
 
     def _tabulate(self, table: Costs) -> None:
         costs, homes = [], []
@@ -122,8 +125,8 @@ class TreeParts:
         self.begin = {k: ends[alive] for k, ends in self.begin.items()}
         self.end = {k: ends[alive] for k, ends in self.end.items()}
         self.holds = {k: np.ascontiguousarray(holds[:, alive]) for k, holds in self.holds.items()}
-        tree = self.tree[alive]
-        self.tree_first = np.flatnonzero(np.diff(tree, prepend=-1)).astype(np.int64)
+        self.tree = self.tree[alive]
+        self.tree_first = np.flatnonzero(np.diff(self.tree, prepend=-1)).astype(np.int64)
         self.complete = len(self.tree_first) == self.form.n_trees
         self.alive = np.ones(len(self.node), dtype=np.bool_)
 
@@ -156,13 +159,54 @@ class TreeParts:
     # -- one part -----------------------------------------------------------------------------------------------
     def closed(self, parts: Sequence[Part]) -> list[bool]:
         """Whether no better answer lies in each of some parts."""
-        return [self._closed(part.states) for part in parts]
+        return [self._closed(part.states, part.left) for part in parts]
 
-    def _closed(self, states: list[Any]) -> bool:
-        if self.open is None:
+    def _closed(self, states: list[Any], left: Left | None) -> bool:
+        options = self._better(states, left)
+        if options is None:
             return True
-        options = self._left(self._options(states) & self.open)
-        return options is None or self._out_of_reach(options)
+        alive = self._alive(options) if left is None else self._alive(options) & left.alive
+        if self._out_of_reach(alive):
+            return True
+        if left is None:
+            return False
+        return self._priced().left(options, alive, left.exponent, left.mu, left.price) is None
+
+    def _better(self, states: list[Any], left: Left | None) -> BoolArray | None:
+        """Return the options of better answers in a part, of those that prices left around it; None: no point."""
+        if self.open is None:
+            return None
+        options = self._options(states) & self.open
+        return self._left(options if left is None else options & left.options)
+
+    # -- prices of splits ---------------------------------------------------------------------------------------
+    def priced(self, states: list[Any], left: Left | None, prices: Prices) -> Left:
+        """Return what is left of a part at some prices, which are changes of those around it."""
+        bound = self._priced()
+        exponent, mu, price = bound.changed(prices, left)
+        options, rest = self._better(states, left), None
+        if options is not None:
+            alive = self._alive(options) if left is None else self._alive(options) & left.alive
+            rest = bound.left(options, alive, exponent, mu, price)
+        if rest is None:
+            rest = np.zeros(len(self.owner), dtype=np.bool_), np.zeros(len(self.node), dtype=np.bool_)
+        return Left(*rest, exponent, mu, price)
+
+    def _priced(self) -> PriceBound:
+        """Return the bound at prices of splits, of which there is none for some questions."""
+        if self._bound is None:
+            if self.largest or len(self.values) != 1 or not self.begin or not self.complete:
+                raise Refused("it has prices of splits, which close nothing in a question of this kind")
+            names, leaves = split_names(self.form.leaves), self.form.leaves
+            feature, place = np.full(len(names.tree), -1), np.full(len(names.tree), -1)
+            for k in self.begin:
+                own = np.flatnonzero(names.feature == self.features[k])
+                position = leaves.cuts[self.features[k]].searchsorted(self.cells[self.features[k]].high, side="left")
+                feature[own], place[own] = k, position.searchsorted(names.place[own], side="right") - 1
+            flat = (self.owner, self.place, self.first, self.size, self.cost, self.home, self.begin, self.end)
+            own_leaves = (self.tree, self.tree_first, self.values[0], self.constants[0])
+            self._bound = PriceBound(PricedTrees(*flat, *own_leaves, self.most, self.bound), names, feature, place)
+        return self._bound
 
     def _options(self, states: list[Any]) -> BoolArray:
         low, high = np.zeros(len(self.features), dtype=np.int64), self.size - 1
@@ -200,11 +244,10 @@ class TreeParts:
             options = options & (self.cost - least[self.owner] <= self.bound - fsum(least) + error)
         return options if np.logical_or.reduceat(options, self.first).all() else None
 
-    def _out_of_reach(self, options: BoolArray) -> bool:
+    def _out_of_reach(self, alive: BoolArray) -> bool:
         """Whether the best leaves left do not suffice, or the only ones left are refused by the model's own sum."""
         if not self.complete:
             return False
-        alive = self._alive(options)
         for value, constant in zip(self.values, self.constants, strict=True):
             tops = np.maximum.reduceat(np.where(alive, value, -inf), self.tree_first)
             if fsum([*tops, *constant]) < 0.0:

@@ -30,7 +30,8 @@ class PriceSearch(Group):
     beyond: float = 1e-6  # of the size of the scores, by which the goal should be missed; guess
     most_parts: int = 400_000  # before a solver takes over; guess
     share: float = 0.7  # of the time left, after which a solver takes over; guess
-    again: float = 0.5  # of the time left, for the parts of a proof that prices have found already; guess
+    kept_unit: float = 1 / 8  # of the largest value of a leaf, in which prices are kept for a proof; what-was-tried.md
+    kept_bytes: int = 48 * 2**20  # of a proof with prices, before they are packed; guess: less than a file may have
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ def opened(
     most: int,
     keeps_trail: bool,
     most_bytes: int,
-    prices: tuple[int, int, int, int, int, int, float, float, float, float, float] = ...,
+    prices: tuple[int, int, int, int, int, int, float, float, float, float, float, float] = ...,
+    names: Any = ...,
     /,
 ) -> object: ...
 def run(

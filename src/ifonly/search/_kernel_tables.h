@@ -25,14 +25,10 @@ static void forget(PyObject *capsule) {
     if (s) release(s);
 }
 
-static void *copied(PyObject *tables, Py_ssize_t i, size_t item, size_t count) {
-    /* A copy of one of the tables, which must have so many items. */
-    PyObject *table = PySequence_GetItem(tables, i);
+static void *copied_from(PyObject *table, Py_ssize_t i, size_t item, size_t count) {
+    /* A copy of a table, the i-th, which must have so many items. */
     Py_buffer view;
-    if (!table) return NULL;
-    int got = PyObject_GetBuffer(table, &view, PyBUF_SIMPLE);
-    Py_DECREF(table);
-    if (got < 0) return NULL;
+    if (PyObject_GetBuffer(table, &view, PyBUF_SIMPLE) < 0) return NULL;
     void *copy = NULL;
     if ((size_t)view.len != item * count)
         PyErr_Format(PyExc_ValueError, "table %zd has %zd bytes, not %zu", i, view.len, item * count);
@@ -41,6 +37,14 @@ static void *copied(PyObject *tables, Py_ssize_t i, size_t item, size_t count) {
     else
         memcpy(copy, view.buf, (size_t)view.len);
     PyBuffer_Release(&view);
+    return copy;
+}
+
+static void *copied(PyObject *tables, Py_ssize_t i, size_t item, size_t count) {
+    PyObject *table = PySequence_GetItem(tables, i);
+    if (!table) return NULL;
+    void *copy = copied_from(table, i, item, count);
+    Py_DECREF(table);
     return copy;
 }
 
@@ -169,13 +173,14 @@ enum { FIRST, SIZE, CHEAPEST, UNCHANGED, UP_FIRST, DOWN_FIRST, COST, HIGHEST, DE
 
 static PyObject *opened(PyObject *self, PyObject *args) {
     PyObject *tables;
-    double elsewhere, dust, momentum = 0.0, stretch = 0.0, shorter = 0.0, error = 0.0, beyond = 0.0;
+    double elsewhere, dust, momentum = 0.0, stretch = 0.0, shorter = 0.0, error = 0.0, beyond = 0.0, unit = 0.0;
+    PyObject *names = NULL;
     long long changed_elsewhere, most, most_bytes;
     int keeps_trail, failed = 0, first_steps = 0, steps = 0, at_once = 0, patience = 0, round_every = 1, tries = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OddLLpL|(iiiiiiddddd)", &tables, &elsewhere, &dust, &changed_elsewhere, &most, &keeps_trail,
+    if (!PyArg_ParseTuple(args, "OddLLpL|(iiiiiidddddd)O", &tables, &elsewhere, &dust, &changed_elsewhere, &most, &keeps_trail,
                           &most_bytes, &first_steps, &steps, &at_once, &patience, &round_every, &tries, &momentum, &stretch,
-                          &shorter, &error, &beyond))
+                          &shorter, &error, &beyond, &unit, &names))
         return NULL;
     if (PySequence_Size(tables) != N_TABLES) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong number of tables");
@@ -229,10 +234,14 @@ static PyObject *opened(PyObject *self, PyObject *args) {
             p->momentum = momentum, p->stretch = stretch, p->shorter = shorter, p->error = error;
             p->bound = -Py_HUGE_VAL, s->beyond = beyond;
             fine = open_prices(s, p);
+            if (fine && names) {  /* prices are kept for a proof */
+                p->unit = unit;
+                fine = (p->names = copied_from(names, N_TABLES, 8, (size_t)p->n_splits)) != NULL;
+            }
         }
         fine = fine && begin_with_all(s);
         if (fine && s->prices) s->prices->steps = steps;
-        if (!fine) PyErr_NoMemory();
+        if (!fine && !PyErr_Occurred()) PyErr_NoMemory();
     }
     free(home), free(open), free(holds), free(begin), free(end), free(order), free(tree);
     PyObject *capsule = fine ? PyCapsule_New(s, NAME, forget) : NULL;

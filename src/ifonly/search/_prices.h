@@ -42,6 +42,9 @@ struct Prices {
     double *trial_tops, found_cost;
     int32_t tries_left;  /* on the way home of the point at hand */
     double bound;    /* the least cost in the part at hand */
+    /* for a proof: the unit in which prices are kept (0: they are not), the names of splits, the prices of the part around */
+    double unit, *base_below, *base_above, *fine_below, *fine_above;
+    int64_t *names;
 };
 
 static void release_prices(Prices *p) {
@@ -49,7 +52,8 @@ static void release_prices(Prices *p) {
         p->tree, p->number, p->cell, p->range_end, p->range_begin, p->records, p->id, p->below, p->above, p->best_below,
         p->best_above, p->push_below, p->push_above, p->square, p->pay_below, p->pay_above, p->cell_below, p->cell_above,
         p->worth, p->leaf_worth, p->base, p->gain, p->taken, p->paid, p->chosen, p->other, p->ended, p->begun, p->point,
-        p->trial_leaf, p->point_leaf, p->found, p->trial_tops,
+        p->trial_leaf, p->point_leaf, p->found, p->trial_tops, p->base_below, p->base_above, p->fine_below, p->fine_above,
+        p->names,
     };
     for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) free(blocks[i]);
 }
@@ -89,6 +93,7 @@ static void read_record(Search *s, Prices *p) {
 #include "_prices_steps.h"
 #include "_prices_points.h"
 #include "_prices_closing.h"
+#include "_prices_keeping.h"
 
 /* -- one part -------------------------------------------------------------------------------------------------------- */
 enum { UNDECIDED = 0, FOUND = 1 };
@@ -108,7 +113,11 @@ static int improve(Search *s, int32_t steps) {
     }
     for (int32_t i = 0; i < steps && said == UNDECIDED; i++) {
         double value = evaluate(s, p);
-        if (value < s->need[0] - p->rounding) return PRUNED;
+        if (value < s->need[0] - p->rounding) {
+            if (i == 0 || !keeps_prices(s, p)) return PRUNED;  /* at first, by the prices of the part around */
+            value = round_to_close(s, p);
+            if (value < s->need[0] - p->rounding) return note_rounded(s, p) ? PRUNED : NO_ROOM;
+        }
         if (value < best) {
             best = value, stall = 0;
             keep_best(p);
@@ -136,8 +145,13 @@ static int priced(Search *s, int32_t steps) {
     size_t leaves = (size_t)s->lists[s->own + (size_t)s->n_trees];
     if (!grow((void **)&p->leaf_worth, &p->room_worth, leaves, sizeof(double), s->most_bytes)) return NO_ROOM;
     read_record(s, p);
+    if (keeps_prices(s, p)) keep_base(p);
     int said = improve(s, steps);
-    if (said != PRUNED) {
+    if (said >= 0 && keeps_prices(s, p)) {
+        round_prices(p, p->best_below, p->best_above, p->best_mu, 1);
+        if (!note_rounded(s, p)) said = NO_ROOM;
+    }
+    if (said >= 0) {
         double value = evaluate(s, p), least = s->need[0] - 2.0 * p->rounding, spare = value - least;
         if (value < s->need[0] - p->rounding) said = PRUNED;
         if (p->mu > 0.0) {
@@ -152,7 +166,7 @@ static int priced(Search *s, int32_t steps) {
         }
     }
     forget_payments(p);
-    if (said == PRUNED) return PRUNED;
+    if (said < 0) return said;
     size_t at = p->record + record_bytes(record_at(p, p->record)->n);
     if (!write_record(p, at, s->most_bytes)) return NO_ROOM;
     p->record = at;
@@ -229,7 +243,7 @@ static int reserve_prices(Search *s, Prices *p) {
     size_t n = (size_t)p->n_splits + 1, cells = (size_t)s->n_cells + 1, trees = (size_t)s->n_trees;
     size_t features = (size_t)(s->n_numbers + s->n_categories) + 1;
     double **of_splits[] = {&p->below, &p->above, &p->best_below, &p->best_above, &p->push_below, &p->push_above, &p->square,
-                            &p->pay_below, &p->pay_above};
+                            &p->pay_below, &p->pay_above, &p->base_below, &p->base_above, &p->fine_below, &p->fine_above};
     double **of_cells[] = {&p->cell_below, &p->cell_above, &p->worth};
     double **of_features[] = {&p->base, &p->gain, &p->taken, &p->paid};
     int32_t **whole[] = {&p->chosen, &p->other, &p->point, &p->found};

@@ -31,6 +31,7 @@ from ifonly.search.engine import NO_SOLVER, by_cells, separable
 from ifonly.search.grids import Grid, Part
 from ifonly.search.improving import Improving
 from ifonly.search.incumbents import Incumbents
+from ifonly.search.keeping import Keeping, names_of
 from ifonly.search.kernel import Kernel, Offer, Said, compiled
 from ifonly.search.progress import Progress
 from ifonly.search.split_prices import Method, Prices, PriceTables
@@ -141,6 +142,7 @@ class Splitting:
         self.parts, self.met, self.bound = 0, False, -np.inf
         self._stop: int | None = None  # parts after which this run ends
         self._noted = False  # whether the ledger has the last split already
+        self._unkept = False  # whether prices are used that are not written down, or too many of them
 
     def run(self, box: Box, deadline: Deadline) -> Ended:
         """Search a box and say how that ended; closed: nothing better than the incumbent is left in it, for certain."""
@@ -159,29 +161,11 @@ class Splitting:
         if ended is not Ended.GAVE_UP:
             return ended
         self._forget_parts()
-        ledger, self.ledger = self.ledger, None  # prices of all splits in all parts are too many to be kept
-        if not self._open(box, brackets):
-            self.ledger = ledger
-            return self._closed_by_itself()
-        self.method = Method.of(pricing, self.grid, self.values[:, 0], self.tree)
-        self._stop = None if self.patient else self.parts + min(most, pricing.most_parts)
-        ended = self._search(deadline if self.patient else deadline.within(pricing.share * deadline.left()))
-        if ledger is None:
-            return ended
-        self.ledger, self.method = ledger, None
-        return self._search_again(box, brackets, deadline, ended)
-
-    def _search_again(self, box: Box, brackets: Brackets, deadline: Deadline, ended: Ended) -> Ended:
-        """Search without prices once more, whose parts are kept; if that takes too long, what prices closed is closed."""
         if not self._open(box, brackets):
             return Ended.CLOSED
-        bound, closed = self.bound, ended is Ended.CLOSED
-        self._stop = self.parts + self.tuning.most_parts if closed else None
-        again = self._search(deadline.within(self.pricing.again * deadline.left()) if closed else deadline)
-        self.bound = max(bound, self.bound)
-        if again is not Ended.CLOSED:
-            self._forget_parts()
-        return Ended.CLOSED if closed else again
+        self.method = Method.of(pricing, self.grid, self.values[:, 0], self.tree)
+        self._stop = None if self.patient else self.parts + min(most, pricing.most_parts)
+        return self._search(deadline if self.patient else deadline.within(pricing.share * deadline.left()))
 
     def _closed_by_itself(self) -> Ended:
         """Close a box of which the budget leaves nothing: it is its only part."""
@@ -194,6 +178,19 @@ class Splitting:
         self._noted = False
         if self.ledger is not None:
             self.ledger.clear()
+
+    def _names(self, tables: PriceTables) -> IntArray | None:
+        """Return the names of splits, so that their prices can be kept; None: they cannot, and then no parts are."""
+        assert self.reducer.brackets is not None
+        names = names_of(tables, self.reducer.brackets.leaves, np.unique(self.tree[tables.tree_of >= 0]))
+        self._unkept = names is None
+        return names
+
+    def _limit_parts(self, ledger: Ledger) -> None:
+        """Forget the parts of a search with prices that are too many, or whose prices are not kept."""
+        self._unkept |= self.method is not None and len(ledger.data) > self.pricing.kept_bytes
+        if self._unkept:
+            ledger.clear()
 
     def _open(self, box: Box, brackets: Brackets) -> bool:
         """Tabulate what the budget leaves of a box, if it leaves anything."""
@@ -224,6 +221,7 @@ class Splitting:
             children = self._split(node)
             if self.ledger is not None:
                 self._note(self.ledger, children)
+                self._limit_parts(self.ledger)
             stack += children
             self.bound = min((open_.bound for open_ in stack), default=np.inf)
             if not children:
@@ -240,7 +238,9 @@ class Splitting:
         """Search with the compiled kernel, and look at its progress, the deadline and Ctrl-C every few milliseconds."""
         try:
             order = self._inhabited()
-            kernel = Kernel(self, order, self.most, keeps_trail=self.ledger is not None, method=self.method)
+            names = None if self.method is None or self.ledger is None else self._names(self._price_tables(order))
+            keeps = self.ledger is not None
+            kernel = Kernel(self, order, self.most, keeps_trail=keeps, method=self.method, names=names)
         except MemoryError:
             return Ended.GAVE_UP
         pace, met = _Pace(self.tuning.first_look_compiled, self.tuning.least_done), Offer.REFUSED
@@ -252,6 +252,7 @@ class Splitting:
             self.parts, self.bound = before + run.parts, run.bound
             if self.ledger is not None:
                 self.ledger.data += run.trail
+                self._limit_parts(self.ledger)
             if run.said is Said.CLOSED:
                 return Ended.CLOSED
             if run.said in {Said.FULL, Said.BROKEN}:
@@ -288,10 +289,17 @@ class Splitting:
         if self.method is None:
             self.improving = None
             return _Node(whole, 1.0, whole, order)
-        method = self.method
-        tables = PriceTables(self.grid, self.values, self.tree, order, self.most, method.error)
-        self.improving = Improving(tables, method, float(self.need[0]))
+        method, tables, keeping = self.method, self._price_tables(order), None
+        if self.ledger is not None:
+            names = self._names(tables)
+            keeping = None if names is None else Keeping(self.ledger, method.unit, names)
+        self.improving = Improving(tables, method, float(self.need[0]), keeping)
         return _Node(whole, 1.0, whole, order, tables.whole(), method.first_steps)
+
+    def _price_tables(self, order: IntArray) -> PriceTables:
+        """Return the splits of all trees, for a search with prices."""
+        assert self.method is not None
+        return PriceTables(self.grid, self.values, self.tree, order, self.most, self.method.error)
 
     def _tabulate(self, box: Box, brackets: Brackets) -> None:
         """Tabulate what the box leaves open."""
@@ -366,6 +374,8 @@ class Splitting:
             return
         if not children:
             ledger.leaf()
+            return
+        if len(children) == 1:  # the same part, with other prices
             return
         later, sooner = (child.part for child in children)
         self.grid.note_halves(ledger, sooner, later)

@@ -4,7 +4,8 @@ A step goes against a subgradient of the bound, as far as would miss the goal if
 share of the step before. The cells that are worth most are a point of the part, and now and then one that reaches the goal:
 it is brought home as far as it can be, and offered as incumbent. Where a leaf or a cell is worth so much less than the best
 of its tree or feature that the bound without the difference misses the goal, no better answer lies in it. A part
-shrinks to the hull of the leaves that each tree has left.
+shrinks to the hull of the leaves that each tree has left. Where a proof is kept, nothing is closed but by prices that are
+rounded to a unit and written down (`keeping`), and parts go on from these.
 
 This is the twin of `_prices.h` and of the files that it includes.
 """
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.search.grids import Part
+from ifonly.search.keeping import ROUGHEST, Keeping
 from ifonly.search.split_prices import Bound, Method, Prices, PriceTables
 
 __all__ = ["Improved", "Improving"]
@@ -60,8 +62,8 @@ class Improved:
 class Improving:
     """Subgradient method on the prices of parts."""
 
-    def __init__(self, tables: PriceTables, method: Method, need: float) -> None:
-        self.tables, self.method, self.need, self.grid = tables, method, need, tables.grid
+    def __init__(self, tables: PriceTables, method: Method, need: float, keeping: Keeping | None = None) -> None:
+        self.tables, self.method, self.need, self.grid, self.keeping = tables, method, need, tables.grid, keeping
 
     def improved(
         self, part: Part, leaves: IntArray, parent: Prices, steps: int, budget: float, cost: float
@@ -70,8 +72,11 @@ class Improving:
 
         `cost` is the bound of the parent.
         """
-        run = _Run(self, part, leaves, budget)
-        prices = run.improve(self.tables.active(parent, part, leaves), steps)
+        run, base = _Run(self, part, leaves, budget), self.tables.active(parent, part, leaves)
+        prices = run.improve(base, steps)
+        if prices is not None and self.keeping is not None:
+            prices = self.keeping.rounded(prices, base, 1)
+            self.keeping.note(prices, base)
         bound = None if prices is None else run.bound(prices)
         if prices is None or bound is None or bound.value < self.need - bound.rounding:
             return None
@@ -124,7 +129,12 @@ class _Run:
     """The steps in one part."""
 
     def __init__(self, improving: Improving, part: Part, leaves: IntArray, budget: float) -> None:
-        self.tables, self.method, self.need = improving.tables, improving.method, improving.need
+        self.tables, self.method, self.need, self.keeping = (
+            improving.tables,
+            improving.method,
+            improving.need,
+            improving.keeping,
+        )
         self.grid, self.part, self.leaves, self.budget = improving.grid, part, leaves, budget
         self.allowance = budget - self.grid.elsewhere if budget < np.inf else 0.0
         self.ended = np.zeros(len(self.grid.cost), dtype=np.int64)
@@ -139,13 +149,18 @@ class _Run:
 
     def improve(self, prices: Prices, steps: int) -> Prices | None:
         """Return the best prices of so many steps; None: they close the part."""
-        best, least, stall, stretch = prices, np.inf, 0, self.method.stretch
+        base, best, least, stall, stretch = prices, prices, np.inf, 0, self.method.stretch
         still = np.zeros(len(prices.split))
         push = (0.0, still, still)
         for i in range(steps):
             bound = self.bound(prices)
             if bound.value < self.need - bound.rounding:
-                return None
+                if i == 0 or self.keeping is None:  # at first, by the prices of the part around
+                    return None
+                prices, bound = self._rounded_to_close(prices, base, self.keeping)
+                if bound.value < self.need - bound.rounding:
+                    self.keeping.note(prices, base)
+                    return None
             stall += 1
             if bound.value < least:
                 best, least, stall = prices, bound.value, 0
@@ -164,6 +179,16 @@ class _Run:
             by = stretch * ((bound.value - self.need) + self.method.beyond) / length
             prices = _moved(prices, push, by)
         return best
+
+    def _rounded_to_close(self, prices: Prices, base: Prices, keeping: Keeping) -> tuple[Prices, Bound]:
+        """Return prices as rough as they may be to close the part, and their bound; where none do, the finest ones."""
+        by = ROUGHEST
+        while True:
+            rounded = keeping.rounded(prices, base, by)
+            bound = self.bound(rounded)
+            by //= 2
+            if by == 0 or bound.value < self.need - bound.rounding:
+                return rounded, bound
 
     def _direction(
         self, prices: Prices, bound: Bound, before: tuple[float, FloatArray, FloatArray]

@@ -118,6 +118,8 @@ class Kernel:
         Whether the parts are written down.
     method
         How prices are improved; None: a search without prices.
+    names
+        Names of the splits whose prices are written down; None: no prices are.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Kernel:
         *,
         keeps_trail: bool = False,
         method: Method | None = None,
+        names: IntArray | None = None,
     ) -> None:
         assert _built is not None
         tuning = tables.tuning
@@ -146,7 +149,9 @@ class Kernel:
         listed += [_as(np.bool_, grid.holds), _as(np.int64, order), _as(np.int64, tables.tree[order])]
         listed += [_as(np.float64, tables.values[order]), _as(np.float64, tables.need)]
         count = int(grid.changed_elsewhere)
-        prices = () if method is None else (tuple(method),)
+        prices: tuple[object, ...] = () if method is None else (tuple(method),)
+        if method is not None and names is not None:
+            prices += (_as(np.int64, names),)
         self._search = _built.opened(
             listed, grid.elsewhere, DUST, count, int(most), keeps_trail, tuning.kernel_bytes, *prices
         )

@@ -24,6 +24,7 @@ This is the twin of `_prices_bound.h`: the same operations in the same order.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import frexp, ldexp
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +54,7 @@ class Method(NamedTuple):
     shorter: float  # the factor by which steps become shorter
     error: float  # of a sum, as a share of the size of all terms
     beyond: float  # by how much the goal should be missed
+    unit: float  # of prices that are kept for a proof
 
     @classmethod
     def of(cls, tuning: PriceSearch, grid: Grid, values: FloatArray, tree: IntArray) -> Method:
@@ -63,7 +65,7 @@ class Method(NamedTuple):
         looks = len(tree) * max(len(grid.numbers) + len(grid.categories), 1)
         at_once = int(min(max(tuning.work_at_once // looks, tuning.least_at_once), tuning.most_at_once))
         first = int(min(max(tuning.first_work // looks, at_once), tuning.first_steps))
-        beyond = tuning.beyond * float(np.abs(values).max(initial=0.0)) * trees
+        largest = float(np.abs(values).max(initial=0.0))
         return cls(
             first_steps=first,
             steps=tuning.steps,
@@ -75,7 +77,8 @@ class Method(NamedTuple):
             stretch=tuning.stretch,
             shorter=tuning.shorter,
             error=2.0 * roundings * 0.5 * SPACING,
-            beyond=beyond,
+            beyond=tuning.beyond * largest * trees,
+            unit=ldexp(1.0, frexp(tuning.kept_unit * largest)[1] - 1),
         )
 
 
