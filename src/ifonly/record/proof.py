@@ -121,9 +121,9 @@ def why_no_parts(i: int, solver: str | None) -> str:
     if solver.startswith(NO_SOLVER):
         return (
             "it was closed without a solver, but its parts were not kept: by rules that a replay does not know (Mahalanobis "
-            "distances; implications; nearest neighbours; balls; calibrated, voting and stacked models), by more prices of the "
-            "splits of trees than are kept, by a version that kept none of these or of networks, or for a wider margin than a "
-            "replay looks at"
+            "distances; implications; nearest neighbours; balls; calibrated, voting and stacked models), by more prices of "
+            "the splits of trees than are kept, by a version that kept none of these or of networks, or for a wider margin "
+            "than a replay looks at"
         )
     return f"{solver} closed it, and a solver's run leaves no parts to look at, or a limit ended it"
 
