@@ -350,10 +350,22 @@ class Explainer:
         merged = combined(self.criteria, checked(criteria))
         merged = diversified(merged) if several else merged
         asked = self._question(given, schema, want, merged)
-        gridded = on_grids(schema, given.factual) if decimals else schema
+        gridded = self._on_grids(schema, given.factual) if decimals else schema
         if gridded is schema or not takes_decimals(asked.statement):
             return asked
         return replace(self._question(given, gridded, want, merged, again=True), on_grids=True)
+
+    @cached_property
+    def _gridded(self) -> Schema:
+        """The schema with the decimals of the data, for factuals that have no more: made once, as are its tables."""
+        return on_grids(self.schema, np.full(self.schema.width, np.nan))
+
+    def _on_grids(self, schema: Schema, factual: FloatArray) -> Schema:
+        whole = self._gridded
+        if whole is self.schema:
+            return schema
+        same = schema is self.schema and np.array_equal(whole.stored(factual), factual, equal_nan=True)
+        return whole if same else on_grids(schema, factual)
 
     def _question(
         self, given: Given, schema: Schema, want: Any, merged: Sequence[Criterion], *, again: bool = False

@@ -9,8 +9,9 @@ features lose their points, and a robust ball that is smaller than a step is no 
 from __future__ import annotations
 
 from ifonly.models.abilities import Ensemble, LinearScores
+from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.statement import Statement
-from ifonly.search.engine import by_cells, separable
+from ifonly.search.engine import by_cells, fills_gaps, separable
 from ifonly.search.linear import one_linear_row, starts_elsewhere
 
 __all__ = ["takes_decimals"]
@@ -22,7 +23,9 @@ def takes_decimals(statement: Statement) -> bool:
     if question is None:
         return False
     if isinstance(statement.form, Ensemble):
-        return by_cells(statement, statement.box(), question)
+        # A union of classes is searched class by class.
+        any_class = isinstance(question.goal, AnyClassGoal) and not fills_gaps(statement, statement.box())
+        return any_class or by_cells(statement, statement.box(), question)
     if not isinstance(statement.form, LinearScores) or not one_linear_row(statement, question.goal):
         return False
     costs = statement.costs()
