@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
@@ -41,7 +42,7 @@ from ifonly.result.values import Explanation
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.memo import cached_property
 from ifonly.runtime.tuning import DEFAULT, Tuning
-from ifonly.search.answering import NoneOnGrids, Question
+from ifonly.search.answering import NoneOnGrids, Question, Several
 from ifonly.search.decimals import takes_decimals
 from ifonly.solvers.registry import find_solver
 from ifonly.tolerances import OPTIMALITY
@@ -206,22 +207,13 @@ class Explainer:
         """
         check_options(n, time_limit, gap, proof)
         began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
-        asked = self._ask(row, want, criteria, several=n > 1)
+        ask = partial(self._ask, row, want, criteria, several=n > 1)
+        asked = replace(ask(), deadline=deadline, gap=gap, on_event=on_event, proof=proof)
         asked.refuse_what_is_there()
         options = {"n": int(n), "time_limit": float(time_limit), "gap": float(gap), "proof": proof}
         demands = [d.text for d in asked.statement.demands]
         origin = Origin(self, asked.wish, checked(criteria), options, demands)
-        course = {"deadline": deadline, "gap": gap, "on_event": on_event, "proof": proof}
-        try:
-            try:
-                several = replace(asked, **course).answers(n)
-            except NoneOnGrids:  # decimals that nobody demands make nothing impossible
-                asked = self._ask(row, want, criteria, several=n > 1, decimals=False)
-                several = replace(asked, **course).answers(n)
-        except Infeasible as error:
-            error.origin, error.factual, error.schema = origin, asked.frame.get(), asked.query.schema
-            error.prediction, error.score = asked.of_factual()
-            raise
+        asked, several = _answered(asked, n, origin, ask)
         explanation = asked.explanation(several, time.perf_counter() - began, origin, self._given.beside(row))
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
@@ -368,7 +360,7 @@ class Explainer:
         return whole if same else on_grids(schema, factual)
 
     def _question(
-        self, given: Given, schema: Schema, want: Any, merged: Sequence[Criterion], *, again: bool = False
+        self, given: Given, schema: Schema, want: Any, merged: tuple[Criterion, ...], *, again: bool = False
     ) -> Question:
         """Return the question in a schema; what criteria have to say about it is not said `again`."""
         factual, frame = given.factual, given.returned(schema)
@@ -408,6 +400,21 @@ class Explainer:
             other = classes[1 - now]
             want = replace(want, label=other) if isinstance(want, Target) else other
         return want
+
+
+def _answered(asked: Question, n: int, origin: Origin, ask: Callable[..., Question]) -> tuple[Question, Several]:
+    """Return the answers, and the question that they answer: decimals that nobody demands make nothing impossible."""
+    try:
+        return asked, asked.answers(n)
+    except NoneOnGrids:
+        pass
+    except Infeasible as error:
+        error.origin, error.factual, error.schema = origin, asked.frame.get(), asked.query.schema
+        error.prediction, error.score = asked.of_factual()
+        raise
+    free = ask(decimals=False)
+    free = replace(asked, query=free.query, statement=free.statement, on_grids=False, frame=free.frame, goal=free.goal)
+    return _answered(free, n, origin, ask)
 
 
 def _opened(

@@ -124,8 +124,8 @@ def decimals_of(frame: pd.DataFrame, left_alone: Collection[str] = ()) -> dict[s
     first = values[:_FIRST_LOOK]
     with np.errstate(invalid="ignore"):
         near = np.abs(np.round(first, _MOST_DECIMALS) - first) <= SHORT_SUM * np.abs(first)
-    short = (near | np.isnan(first)).all(axis=0)
-    out = {}
+    short = np.asarray((near | np.isnan(first)).all(axis=0))
+    out: dict[str, int] = {}
     for i, c in enumerate(columns.tolist()):
         if short[i] and dtypes[c] == np.float64 and names[c] not in left_alone:
             x = values[:, i]

@@ -176,25 +176,21 @@ class Schema(Lean):
                     f"Unknown column {name!r} in the schema's options.{did_you_mean(name, frame.columns)}"
                 )
         features: list[Feature] = []
-        feature: Feature
         special = {*ordinal, *bounds, *precision, *labels, *forced}
         plainly = plain_numbers(frame, special)
         for name in frame.columns:
             if name in plainly:
-                feature = plainly[name]
-                features.append(replace(feature, decimals=read[name]) if name in read else feature)
+                features.append(plainly[name])
                 continue
             column = frame[name]
             if name in ordinal:
-                feature = Ordinal(name, levels_given(column, ordinal[name]), dtype=column.dtype)
+                feature: Feature = Ordinal(name, levels_given(column, ordinal[name]), dtype=column.dtype)
             else:
                 feature = infer_feature(name, column, forced.get(name))
             if name in bounds or name in precision:
                 feature = _override(feature, bounds.get(name), precision.get(name))
-            if name in read and isinstance(feature, Numeric):
-                feature = replace(feature, decimals=read[name])
             features.append(replace(feature, label=labels.get(name, "")))
-        return cls(tuple(features))
+        return cls(tuple(_noted(feature, read.get(feature.name)) for feature in features))
 
     def with_bounds(self, name: str, lower: float, upper: float) -> Schema:
         """Return a schema in which one numeric feature has other bounds."""
@@ -391,6 +387,11 @@ def _decimals(
     declared = {} if isinstance(precision, str) else dict(precision)
     read = decimals_of(frame, {*forced, *declared})
     return ({**read}, {}) if precision == "data" else (declared, read)
+
+
+def _noted(feature: Feature, decimals: int | None) -> Feature:
+    """Return the feature with the decimals that the data have noted."""
+    return feature if decimals is None or not isinstance(feature, Numeric) else replace(feature, decimals=decimals)
 
 
 def _digits(feature: Feature) -> str:
