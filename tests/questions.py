@@ -72,7 +72,7 @@ def pipeline(X: pd.DataFrame, y: Any, last: Any = None) -> Pipeline:
 
 
 def schema(X: pd.DataFrame, **options: Any) -> Schema:
-    return Schema.infer(X, ordinal={"education": EDUCATION}, **options)
+    return Schema.infer(X, ordinal={"education": EDUCATION}, **{"precision": None, **options})
 
 
 def explainer(criteria: Any = None, last: Any = None, y: Any = None, **options: Any) -> Explainer:

@@ -33,7 +33,7 @@ def scaled(table: Callable[[], Table]) -> Callable[[], Table]:
         frame = (frame - low) / (high - low).where(high > low, 1.0)
         # As 32-bit numbers, which trees compare: otherwise a row can be a rounding away from its other class.
         frame = frame.astype(np.float32).astype(np.float64)
-        return Table(frame, (known.target == known.wanted).astype(int), Schema.infer(frame), 1)
+        return Table(frame, (known.target == known.wanted).astype(int), Schema.infer(frame, precision=None), 1)
 
     return make
 
@@ -55,7 +55,7 @@ def digits() -> Table:
 
 
 def _several(data: Any, wanted: int) -> Table:
-    return Table(data.data, data.target, Schema.infer(data.data), wanted)
+    return Table(data.data, data.target, Schema.infer(data.data, precision=None), wanted)
 
 
 def wide(features: int, rows: int = 300) -> Callable[[], Table]:
@@ -67,7 +67,7 @@ def wide(features: int, rows: int = 300) -> Callable[[], Table]:
         frame = pd.DataFrame(rng.normal(size=(rows, features)), columns=[f"f{j}" for j in range(features)])
         weights = rng.normal(size=features) * (rng.random(features) < 0.1)
         target = (frame.to_numpy() @ weights + rng.normal(size=len(frame)) > 0).astype(int)
-        return Table(frame, pd.Series(target), Schema.infer(frame), 1)
+        return Table(frame, pd.Series(target), Schema.infer(frame, precision=None), 1)
 
     return make
 
@@ -85,4 +85,4 @@ def million() -> tuple[Table, pd.DataFrame]:
     whole = synthetic(2 * _MILLION + 4 * _KNOWN, _NUMBERS)
     known, rest = whole.frame.iloc[:_KNOWN], whole.frame.iloc[_KNOWN:]
     good = rest[(whole.target.iloc[_KNOWN:] == whole.wanted).to_numpy()].iloc[:_MILLION].reset_index(drop=True)
-    return Table(known, whole.target.iloc[:_KNOWN], Schema.infer(whole.frame), whole.wanted), good
+    return Table(known, whole.target.iloc[:_KNOWN], Schema.infer(whole.frame, precision=None), whole.wanted), good

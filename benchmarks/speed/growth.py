@@ -52,7 +52,7 @@ def synthetic(rows: int, features: int, classes: int = 2) -> Table:
     )
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(features)])
     names = np.array(["no", "yes", *(f"other {k}" for k in range(2, classes))])
-    return Table(frame, pd.Series(names[y]), Schema.infer(frame), "yes")
+    return Table(frame, pd.Series(names[y]), Schema.infer(frame, precision=None), "yes")
 
 
 def _german(name: str, kind: Kind, make: Callable[[int], Callable[[], object]], size: int) -> Problem:

@@ -207,7 +207,7 @@ def breast_cancer() -> Table:
 
     data = load_breast_cancer(as_frame=True)
     target = data.target.map({0: "malignant", 1: "benign"})
-    return Table(data.data, target, Schema.infer(data.data), "benign")
+    return Table(data.data, target, Schema.infer(data.data, precision=None), "benign")
 
 
 # -- models ----------------------------------------------------------------------------------------------------------

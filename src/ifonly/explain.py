@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
@@ -16,7 +17,7 @@ import pandas as pd
 from ifonly.arrays import FloatArray
 from ifonly.criteria.house import DEFAULT_CRITERIA, checked, combined, diversified
 from ifonly.criteria.validity import Target, as_target, resolve
-from ifonly.data.given import Given, widened
+from ifonly.data.given import Given, on_grids, widened
 from ifonly.data.schema import Schema
 from ifonly.data.tables import TableKind
 from ifonly.errors import (
@@ -41,7 +42,8 @@ from ifonly.result.values import Explanation
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.memo import cached_property
 from ifonly.runtime.tuning import DEFAULT, Tuning
-from ifonly.search.answering import Question
+from ifonly.search.answering import NoneOnGrids, Question, Several
+from ifonly.search.decimals import takes_decimals
 from ifonly.solvers.registry import find_solver
 from ifonly.tolerances import OPTIMALITY
 
@@ -205,17 +207,13 @@ class Explainer:
         """
         check_options(n, time_limit, gap, proof)
         began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
-        asked = self._ask(row, want, criteria, several=n > 1)
+        ask = partial(self._ask, row, want, criteria, several=n > 1)
+        asked = replace(ask(), deadline=deadline, gap=gap, on_event=on_event, proof=proof)
         asked.refuse_what_is_there()
         options = {"n": int(n), "time_limit": float(time_limit), "gap": float(gap), "proof": proof}
         demands = [d.text for d in asked.statement.demands]
         origin = Origin(self, asked.wish, checked(criteria), options, demands)
-        try:
-            several = replace(asked, deadline=deadline, gap=gap, on_event=on_event, proof=proof).answers(n)
-        except Infeasible as error:
-            error.origin, error.factual, error.schema = origin, asked.frame.get(), asked.query.schema
-            error.prediction, error.score = asked.of_factual()
-            raise
+        asked, several = _answered(asked, n, origin, ask)
         explanation = asked.explanation(several, time.perf_counter() - began, origin, self._given.beside(row))
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
@@ -335,24 +333,47 @@ class Explainer:
         return fingerprints(self)
 
     # -- asking -------------------------------------------------------------------------------------------------
-    def _ask(self, row: Any, want: Any, criteria: Sequence[Criterion], *, several: bool = False) -> Question:
+    def _ask(
+        self, row: Any, want: Any, criteria: Sequence[Criterion], *, several: bool = False, decimals: bool = True
+    ) -> Question:
+        """Return a question, with the `decimals` of the data where they are allowed and cost nothing."""
         given = row if isinstance(row, Given) else Given.of(row, self.schema, missing=self.model.read.accepts_missing)
-        factual = given.factual
-        schema = widened(self.schema, factual)
-        frame = given.returned(schema)
-        want = self._wish(want, factual)
-        goal = resolve(want, self.model)
-        query = Query(schema, factual, self.model, self.training, self.random_state, goal)
+        schema, want = widened(self.schema, given.factual), self._wish(want, given.factual)
         merged = combined(self.criteria, checked(criteria))
         merged = diversified(merged) if several else merged
-        for criterion in merged:
+        asked = self._question(given, schema, want, merged)
+        gridded = self._on_grids(schema, given.factual) if decimals else schema
+        if gridded is schema or not takes_decimals(asked.statement):
+            return asked
+        return replace(self._question(given, gridded, want, merged, again=True), on_grids=True)
+
+    @cached_property
+    def _gridded(self) -> Schema:
+        """The schema with the decimals of the data, for factuals that have no more: made once, as are its tables."""
+        return on_grids(self.schema, np.full(self.schema.width, np.nan))
+
+    def _on_grids(self, schema: Schema, factual: FloatArray) -> Schema:
+        whole = self._gridded
+        if whole is self.schema:
+            return schema
+        same = schema is self.schema and np.array_equal(whole.stored(factual), factual, equal_nan=True)
+        return whole if same else on_grids(schema, factual)
+
+    def _question(
+        self, given: Given, schema: Schema, want: Any, merged: tuple[Criterion, ...], *, again: bool = False
+    ) -> Question:
+        """Return the question in a schema; what criteria have to say about it is not said `again`."""
+        factual, frame = given.factual, given.returned(schema)
+        goal = resolve(want, self.model)
+        query = Query(schema, factual, self.model, self.training, self.random_state, goal)
+        for criterion in () if again else merged:
             criterion.check(query)
         query = replace(
             query, exempt=frozenset().union(*(c.exempt(query) for c in merged if isinstance(c, HasConsequences)))
         )
         demands = [d for criterion in merged for d in criterion.demands(query)]
         for criterion in merged:
-            if isinstance(criterion, ChecksTogether):
+            if isinstance(criterion, ChecksTogether) and not again:
                 criterion.check_together(query, demands)
         lacking = bool(query.limits.missing.any())
         form = self.model.read.form if lacking else self._complete
@@ -379,6 +400,21 @@ class Explainer:
             other = classes[1 - now]
             want = replace(want, label=other) if isinstance(want, Target) else other
         return want
+
+
+def _answered(asked: Question, n: int, origin: Origin, ask: Callable[..., Question]) -> tuple[Question, Several]:
+    """Return the answers, and the question that they answer: decimals that nobody demands make nothing impossible."""
+    try:
+        return asked, asked.answers(n)
+    except NoneOnGrids:
+        pass
+    except Infeasible as error:
+        error.origin, error.factual, error.schema = origin, asked.frame.get(), asked.query.schema
+        error.prediction, error.score = asked.of_factual()
+        raise
+    free = ask(decimals=False)
+    free = replace(asked, query=free.query, statement=free.statement, on_grids=False, frame=free.frame, goal=free.goal)
+    return _answered(free, n, origin, ask)
 
 
 def _opened(

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
-from ifonly import Explainer, Proximity, Sparsity
+from ifonly import Explainer, Proximity, Schema, Sparsity
 from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import PriceSearch
@@ -52,7 +52,12 @@ def statement_of(seed: int, *, scale: float = 1.0) -> Any:
     criteria: list[Any] = [Proximity("l1")]
     if seed % 4 < 2:
         criteria.append(Sparsity(at_most=1 + seed % 3, price=0.1))
-    return Explainer(model, coded, criteria=criteria)._ask(row, 1, ()).statement
+    # Continuous: on the grid of "b" two answers cost the same but for 3e-8, less than the gap at which a search may end.
+    return (
+        Explainer(model, coded, schema=Schema.infer(coded, precision=None), criteria=criteria)
+        ._ask(row, 1, ())
+        .statement
+    )
 
 
 def opened(seed: int, scale: float = 1.0) -> tuple[Splitting, Progress, Any]:

@@ -171,7 +171,8 @@ def _measured(
     """Return what an answer does not keep: the wish, a demand, its cost, the bound."""
     try:
         with heard():
-            question = explainer._ask(factual, options["want"], options["criteria"])
+            # Without the decimals of the data: an answer that has them keeps the demands of one that need not.
+            question = explainer._ask(factual, options["want"], options["criteria"], decimals=False)
     except IfOnlyError as error:
         return [f"the question cannot be asked any more: {error}"]
     point, faults = u[None, :], []

@@ -42,7 +42,11 @@ _DOUBLE = np.dtype("float64")
 
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """A real feature within ``[lower, upper]``, on the grid of `precision` decimals when that is given."""
+    """A real feature within ``[lower, upper]``, on the grid of `precision` decimals when that is given.
+
+    `decimals` are those that its values in the data have. They are a note and no grid: a question for which a grid costs
+    nothing takes them as its precision (`ifonly.data.given.on_grids`), any other one leaves the feature continuous.
+    """
 
     name: str
     lower: float
@@ -50,6 +54,7 @@ class Numeric:
     precision: int | None = None
     label: str = ""
     dtype: Any = np.dtype("float64")
+    decimals: int | None = None
 
     kind: ClassVar[str] = "numeric"
     width: ClassVar[int] = 1

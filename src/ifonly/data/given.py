@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ifonly.arrays import FloatArray
-from ifonly.data.schema import Numeric, Schema
+from ifonly.data.schema import Feature, Numeric, Schema
 from ifonly.errors import OutsideTrainingRange, warn
 from ifonly.runtime.later import Later
 
-__all__ = ["Given", "given_rows", "widened"]
+__all__ = ["Given", "given_rows", "on_grids", "widened"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,3 +105,23 @@ def widened(schema: Schema, factual: FloatArray) -> Schema:
             )
             wider[feature.name] = (min(value, feature.lower), max(value, feature.upper))
     return schema.with_all_bounds(wider) if wider else schema
+
+
+def on_grids(schema: Schema, factual: FloatArray) -> Schema:
+    """Return the schema with the decimals of the data as the precision of its features; itself, where none has any.
+
+    The bounds move inwards to the grid. A feature stays continuous where the factual itself has more decimals, and where
+    its bounds have no point of the grid between them.
+    """
+    features = [_on_grid(f, float(factual[at])) for f, at in zip(schema.features, schema.starts, strict=True)]
+    return schema if all(a is b for a, b in zip(features, schema.features, strict=True)) else Schema(tuple(features))
+
+
+def _on_grid(feature: Feature, value: float) -> Feature:
+    if not isinstance(feature, Numeric) or feature.decimals is None or feature.precision is not None:
+        return feature
+    gridded = replace(feature, precision=feature.decimals)
+    lower, upper = gridded.snap_up(feature.lower), gridded.snap_down(feature.upper)
+    if lower > upper or not (np.isnan(value) or gridded.snap(value) == value):
+        return feature
+    return replace(gridded, lower=lower, upper=upper)

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ifonly.arrays import FloatArray
 from ifonly.data.blocks import block_of
 from ifonly.data.features import Binary, Categorical, Feature, Integer, Numeric, Ordinal, plain
 from ifonly.errors import SchemaError
+from ifonly.tolerances import SHORT_SUM
 
 __all__ = ["decimals_of", "infer_feature", "levels_given", "plain_numbers"]
 
 _MOST_DECIMALS = 6
+_FEWEST_VALUES = 10  # different ones, from which on decimals are read off them
+_FIRST_LOOK = 100  # rows that most continuous columns, and columns of enough values, are told by
 
 
 def plain_numbers(frame: pd.DataFrame, special: Collection[str]) -> dict[str, Numeric]:
@@ -104,18 +108,36 @@ def levels_given(column: pd.Series[Any], levels: Sequence[Any]) -> tuple[Any, ..
     return tuple(levels)
 
 
-def decimals_of(frame: pd.DataFrame, how: str, forced: Collection[str]) -> dict[str, int]:
-    """Return the decimals of the columns of floats that have few; columns whose kind is given are left alone."""
-    if how != "data":
-        raise SchemaError(f"The 'precision' of a schema must map columns to decimals, or be 'data'. Got {how!r}.")
-    out = {}
-    for name in frame.columns:
-        if name in forced or not pd.api.types.is_float_dtype(frame[name].dtype):
-            continue
-        x = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-        x = x[np.isfinite(x)]
-        few = next((k for k in range(1, _MOST_DECIMALS + 1) if np.array_equal(np.round(x, k), x)), None)
-        # Whole numbers in a column of floats are no decimals: what they are is for the user to say.
-        if few is not None and x.size and not np.array_equal(np.round(x), x):
-            out[name] = few
+def decimals_of(frame: pd.DataFrame, left_alone: Collection[str] = ()) -> dict[str, int]:
+    """Return the decimals of the columns of doubles whose values are all short decimals.
+
+    A value has `d` decimals if it is the double nearest to some ``k / 10**d``. A double drawn from a continuum has some
+    sixteen digits, so one short value is hardly ever chance; the number of decimals may be, since every tenth value of two
+    decimals looks as if it had one. Ten different values that all end early by chance are one case in ``10**10``, and
+    fewer say nothing. Beyond fifteen digits in all, a double is near every decimal of that length: such columns stay
+    continuous, as do those of tiny units, whose decimals are none of the first six. Whole numbers in a column of floats are
+    no decimals, what they are is for the user to say. Single precision is left alone: its 0.1 is no 0.1 in the canonical
+    vector.
+    """
+    columns, values = block_of(frame)
+    names, dtypes = frame.columns.tolist(), frame.dtypes.tolist()
+    first = values[:_FIRST_LOOK]
+    with np.errstate(invalid="ignore"):
+        near = np.abs(np.round(first, _MOST_DECIMALS) - first) <= SHORT_SUM * np.abs(first)
+    short = np.asarray((near | np.isnan(first)).all(axis=0))
+    out: dict[str, int] = {}
+    for i, c in enumerate(columns.tolist()):
+        if short[i] and dtypes[c] == np.float64 and names[c] not in left_alone:
+            x = values[:, i]
+            decimals = _decimals(x[np.isfinite(x)])
+            out |= {} if decimals is None else {names[c]: decimals}
     return out
+
+
+def _decimals(values: FloatArray) -> int | None:
+    """Return the decimals of some values; None: they have too many or none, or are too few to tell."""
+    if not any(len(np.unique(part)) >= _FEWEST_VALUES for part in (values[:_FIRST_LOOK], values)):
+        return None
+    longest, size = 10.0 ** np.finfo(np.float64).precision, float(np.abs(values).max())
+    few = (d for d in range(_MOST_DECIMALS + 1) if size * 10.0**d < longest)
+    return next((d for d in few if np.array_equal(np.round(values, d), values)), None) or None

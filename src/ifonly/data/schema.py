@@ -63,7 +63,7 @@ class Schema(Lean):
     features: tuple[Feature, ...]
 
     def __repr__(self) -> str:
-        kinds = ", ".join(f"{f.name}: {f.kind}" for f in self.features[:_SHOWN])
+        kinds = ", ".join(f"{f.name}: {f.kind}{_digits(f)}" for f in self.features[:_SHOWN])
         more = f", ... ({len(self.features)} features)" if len(self.features) > _SHOWN else ""
         return f"Schema({kinds}{more})"
 
@@ -130,7 +130,7 @@ class Schema(Lean):
         integer: Iterable[str] = (),
         ordinal: Mapping[str, Sequence[Any]] | None = None,
         bounds: Mapping[str, tuple[float, float]] | None = None,
-        precision: Mapping[str, int] | Literal["data"] | None = None,
+        precision: Mapping[str, int | None] | Literal["auto", "data"] | None = "auto",
         labels: Mapping[str, str] | None = None,
         numeric: Iterable[str] = (),
         categorical: Iterable[str] = (),
@@ -148,8 +148,12 @@ class Schema(Lean):
         bounds
             Column -> (lowest, highest) value; the default is the range seen in `X`.
         precision
-            Column -> number of decimals its values may have; ``"data"`` reads them off every column of floats in which all
-            values have at most six. Rows to be explained must then have no more.
+            Column -> number of decimals its values may have (None: any), in every question; rows to be explained must have
+            no more. The decimals of other columns are read off the data, from ten different values on: where all have
+            at most six, answers have no more, in questions for which that costs nothing (the model is linear with two
+            outcomes, or made of trees; costs and demands are about single features). All other questions, and rows with
+            more decimals, find a continuous column. ``"auto"``: so for all columns. ``"data"``: what is read is declared, for
+            every question. None: no decimals.
         labels
             Column -> what to call it in print.
         """
@@ -159,14 +163,13 @@ class Schema(Lean):
                 f"The training data is empty ({len(frame)} rows, {frame.shape[1]} columns): ranges and levels are "
                 "read off it. Pass the data the model was trained on."
             )
-        if isinstance(precision, str):
-            precision = decimals_of(frame, precision, {*integer, *numeric, *categorical, *(ordinal or ())})
-        ordinal, bounds, precision, labels = ordinal or {}, bounds or {}, precision or {}, labels or {}
+        ordinal, bounds, labels = ordinal or {}, bounds or {}, labels or {}
         forced = {
             **dict.fromkeys(integer, "integer"),
             **dict.fromkeys(numeric, "numeric"),
             **dict.fromkeys(categorical, "categorical"),
         }
+        precision, read = _decimals(frame, precision, {*forced, *ordinal})
         for name in (*forced, *ordinal, *bounds, *precision, *labels):
             if name not in frame.columns:
                 raise SchemaError(
@@ -187,7 +190,7 @@ class Schema(Lean):
             if name in bounds or name in precision:
                 feature = _override(feature, bounds.get(name), precision.get(name))
             features.append(replace(feature, label=labels.get(name, "")))
-        return cls(tuple(features))
+        return cls(tuple(_noted(feature, read.get(feature.name)) for feature in features))
 
     def with_bounds(self, name: str, lower: float, upper: float) -> Schema:
         """Return a schema in which one numeric feature has other bounds."""
@@ -369,6 +372,39 @@ class Schema(Lean):
             value = feature.snap(float(part[0]))
             return int(value) if isinstance(feature, Integer) and np.isfinite(value) else value
         return feature.levels[int(np.argmax(part))] if part.any() else None
+
+
+def _decimals(
+    frame: pd.DataFrame, precision: Mapping[str, int | None] | str | None, forced: Collection[str]
+) -> tuple[dict[str, int | None], dict[str, int]]:
+    """Return the decimals that are declared, and those that are only read off the data."""
+    if isinstance(precision, str) and precision not in ("auto", "data"):
+        raise SchemaError(
+            f"The 'precision' of a schema must map columns to decimals, or be 'auto' or 'data'. Got {precision!r}."
+        )
+    if precision is None:
+        return {}, {}
+    declared = {} if isinstance(precision, str) else dict(precision)
+    read = decimals_of(frame, {*forced, *declared})
+    return ({**read}, {}) if precision == "data" else (declared, read)
+
+
+def _noted(feature: Feature, decimals: int | None) -> Feature:
+    """Return the feature with the decimals that the data have noted."""
+    return feature if decimals is None or not isinstance(feature, Numeric) else replace(feature, decimals=decimals)
+
+
+def _digits(feature: Feature) -> str:
+    """Return the decimals of a number for a repr: declared ones, or those that the data have."""
+    if not isinstance(feature, Numeric) or isinstance(feature, Integer):
+        return ""
+    if feature.precision is not None:
+        return f" with {_counted(feature.precision)}"
+    return "" if feature.decimals is None else f" with {_counted(feature.decimals)} in the data"
+
+
+def _counted(decimals: int) -> str:
+    return f"{decimals} decimal{'' if decimals == 1 else 's'}"
 
 
 def _override(feature: Feature, bounds: tuple[float, float] | None, precision: int | None) -> Feature:

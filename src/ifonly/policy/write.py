@@ -299,6 +299,11 @@ def _feature_lines(feature: Feature) -> list[str]:
     if isinstance(feature, Numeric):
         precision = None if isinstance(feature, Integer) else feature.precision
         lines += _entries({"bounds": _bounds(feature), "precision": precision})
+        if precision is None and feature.decimals is not None:
+            plural = "" if feature.decimals == 1 else "s"
+            lines.append(
+                f"# {feature.decimals} decimal{plural} in the data; to demand them: precision = {feature.decimals}"
+            )
     elif _holds(feature.levels):
         lines += _entry("levels", feature.levels)
     else:

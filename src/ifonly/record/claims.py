@@ -25,7 +25,7 @@ from ifonly.version import __version__
 if TYPE_CHECKING:
     from ifonly.search.answering import Question
 
-__all__ = ["changes", "claims", "nth", "number_of", "same_value", "schema_checks", "words"]
+__all__ = ["changes", "claims", "has_decimals", "nth", "number_of", "same_value", "schema_checks", "words"]
 
 _ORDER = ("optimal", "within_gap", "feasible", "no_bound")
 
@@ -116,24 +116,41 @@ def schema_checks(data: Mapping[str, Any], origin: Mapping[str, Any], X: Any) ->
     if not same or not all(_is_widened(*pair) for pair in zip(data["schema"], origin["schema"], strict=True)):
         yield Check("schema", False, "The record has one schema for its rows and another one for its question.")
     try:
-        plain = {f.name: without_storage(feature_to_dict(f)) for f in Schema.infer(X).features}
+        plain = {f.name: feature_to_dict(f) for f in Schema.infer(X).features}
     except (IfOnlyError, TypeError, ValueError):  # data that need a schema of their own
         return
-    own = [str(f["name"]) for f in origin["schema"] if plain.get(f["name"]) not in (None, without_storage(f))]
+    own = [str(f["name"]) for f in origin["schema"] if f["name"] in plain and not _is_read(f, plain[f["name"]])]
     if own:
         listed = ", ".join(own[:5]) + (f" and {len(own) - 5} more" if len(own) > 5 else "")
         yield Check("schema", None, f"What these may be is declared, not read off the data: {listed}.")
 
 
+def _is_read(feature: Mapping[str, Any], plain: Mapping[str, Any]) -> bool:
+    """Whether a feature is as the data suggest; older records do not name the decimals of the data."""
+    seen = {k: v for k, v in plain.items() if k != "decimals" or k in feature}
+    return bool(without_storage(feature) == without_storage(seen))
+
+
+def has_decimals(row: Sequence[Mapping[str, Any]], question: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the answers of a record have the decimals of the data: its row is on grids that its schema does not declare."""
+    pairs = zip(row, question, strict=False)
+    return any(own.get("precision") is not None and asked.get("precision") is None for own, asked in pairs)
+
+
 def _is_widened(row: Mapping[str, Any], question: Mapping[str, Any]) -> bool:
-    """Whether the feature of a row is that of the question, but for a range that the row itself may have widened."""
-    own, other = ({k: v for k, v in f.items() if k not in ("lower", "upper")} for f in (row, question))
+    """Whether the feature of a row is that of the question, but for decimals of the data and a range that the row widened."""
+    free = ("lower", "upper", "precision")
+    own, other = ({k: v for k, v in f.items() if k not in free} for f in (row, question))
     if without_storage(own) != without_storage(other):
         return False
     if "lower" not in question:
         return True
+    on_grid = row["precision"] != question["precision"]
+    if on_grid and not (question["precision"] is None and row["precision"] == question.get("decimals")):
+        return False
     low, high = (number_of(row[end]) for end in ("lower", "upper"))
-    return low <= number_of(question["lower"]) and high >= number_of(question["upper"])
+    room = 10.0 ** -row["precision"] if on_grid else 0.0  # bounds move inwards to the grid
+    return low <= number_of(question["lower"]) + room and high >= number_of(question["upper"]) - room
 
 
 def words(

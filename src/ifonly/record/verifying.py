@@ -21,7 +21,7 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.errors import IfOnlyError, IfOnlyWarning, Infeasible, NoCounterfactual, SchemaError, UnsupportedModel
 from ifonly.question.abilities import verified
 from ifonly.record.checks import Check
-from ifonly.record.claims import changes, claims, nth, number_of, same_value, schema_checks, words
+from ifonly.record.claims import changes, claims, has_decimals, nth, number_of, same_value, schema_checks, words
 from ifonly.record.criteria import criteria_from_data, criteria_to_data
 from ifonly.record.fingerprints import of_json, of_schema
 from ifonly.record.reading import read_record
@@ -242,7 +242,9 @@ class _Verification:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", IfOnlyWarning)
-                question = explainer._ask(row, want, ())
+                question = explainer._ask(
+                    row, want, (), decimals=has_decimals(self.data["schema"], self.origin["schema"])
+                )
         except IfOnlyError as error:
             yield Check("question", False, f"The question cannot be asked any more: {error}")
             return

@@ -221,6 +221,7 @@ def feature_to_dict(feature: Feature) -> dict[str, Any]:
     if isinstance(feature, Numeric):
         bounds = {"lower": _number(feature.lower), "upper": _number(feature.upper)}
         data |= {**bounds, "precision": feature.precision}
+        data |= {} if feature.decimals is None else {"decimals": feature.decimals}  # not in older files
     else:
         data["levels"] = [plain_value(level) for level in feature.levels]
     return {**data, "dtype": _dtype_to_json(feature.dtype)}
@@ -233,7 +234,8 @@ def feature_from_dict(data: Mapping[str, Any]) -> Feature:
         raise SchemaError(f"Unknown kind {data['kind']!r} of feature {data['name']!r}; known: {', '.join(_KINDS)}.")
     common = {"label": data["label"], "dtype": _dtype_from_json(data["dtype"])}
     if issubclass(kind, Numeric):
-        return kind(data["name"], _float(data["lower"]), _float(data["upper"]), precision=data["precision"], **common)
+        common |= {"precision": data["precision"], "decimals": data.get("decimals")}
+        return kind(data["name"], _float(data["lower"]), _float(data["upper"]), **common)
     return kind(data["name"], tuple(value_of(v) for v in data["levels"]), **common)
 
 

@@ -34,13 +34,17 @@ from ifonly.search.nudge import nudged
 from ifonly.solvers.backend import Backend, Limits
 from ifonly.tolerances import OPTIMALITY, SCORE_OPERATIONS, SOLVER_ROUNDINGS, relative_gap
 
-__all__ = ["Answer", "NoMore", "Question", "Several"]
+__all__ = ["Answer", "NoMore", "NoneOnGrids", "Question", "Several"]
 
 NEVER = Deadline.never()
 
 
 class NoMore(Exception):
     """There is no further answer that differs from those found; proven."""
+
+
+class NoneOnGrids(Exception):
+    """There is no answer with the decimals of the data; there may be one with more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,7 @@ class Question:
     gap: float = OPTIMALITY
     on_event: OnEvent | None = None
     proof: bool | Literal["exact"] = False
+    on_grids: bool = False  # of decimals that nobody demands
 
     def refuse_what_is_there(self) -> None:
         """Say so when the factual already has the wanted outcome."""
@@ -165,6 +170,8 @@ class Question:
         if not first and (course.none is not None or (found.infeasible and course.whole)):
             raise NoMore
         if not course.gives_up(first=first):
+            if self.on_grids:
+                raise NoneOnGrids
             beyond = course.beyond(closed=found.infeasible)
             margin = max(course.statement.margin, course.origin.margin, beyond if course.none is None else -np.inf)
             asked = replace(course.statement, margin=margin, tie=course.origin.tie)

@@ -172,8 +172,10 @@ class Incumbents:
 
     @cached_property
     def _is_rounded(self) -> bool:
-        """Whether some column holds fewer digits than a program computes with."""
-        numbers = (f for f in self.schema.features if isinstance(f, Numeric))
+        """Whether some column holds fewer digits than a program computes with, or than the training rows may have."""
+        numbers = [f for f in self.schema.features if isinstance(f, Numeric)]
+        if any(f.step is not None and f.decimals is not None for f in numbers):
+            return True
         return any(f.step is None and np.dtype(getattr(f.dtype, "numpy_dtype", f.dtype)) != np.float64 for f in numbers)
 
     # -- starting points ----------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ class _One(NamedTuple):
 
 
 def _one_by_one(form: Ensemble, box: Box) -> Iterator[_One]:
-    schema, cuts = form.schema, form.cuts()
+    schema, cuts = box.schema, form.cuts()  # of the question, which may be on a grid where the form's is not
     for j in sorted(form.features()):
         feature, start = schema.features[j], schema.starts[j]
         if isinstance(feature, Numeric):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
 from ifonly.models.abilities import Bounded, Ensemble
+from ifonly.models.forms.leaves import CellTable, Leaves
 from ifonly.models.forms.propagate import Budget
 from ifonly.models.forms.scan import Brackets
 from ifonly.program.box import Box
@@ -229,7 +230,7 @@ class Reducer:
         starts = np.asarray(self.schema.starts)
         hat = factual[starts]
         act &= ~(leaves.is_numeric & np.isnan(hat))
-        cells = leaves.cells
+        cells = self._cells(leaves)
         j = cells.feature
         low, high = np.maximum(cells.low, box.lower[j]), np.minimum(cells.high, box.upper[j])
         keep = (low <= high) & act[j]
@@ -247,6 +248,12 @@ class Reducer:
             np.concatenate([leaves.offset[j] + position, leaves.n_places + entry]),
             np.concatenate([cost, level_cost]),
         )
+
+    def _cells(self, leaves: Leaves) -> CellTable:
+        """Return the cells of the leaves, on the grids of this question."""
+        pairs = ((leaves.schema.features[j], self.schema.features[j]) for j in leaves.cuts)
+        same = all(own.step == asked.step for own, asked in pairs)  # type: ignore[union-attr]
+        return leaves.cells if same else leaves.cells_in(self.schema)
 
     # -- splitting ----------------------------------------------------------------------------------------------
     @cached_property

@@ -110,9 +110,13 @@ class Leaves(Lean):
     @cached_property
     def cells(self) -> CellTable:
         """The cells that the cuts make, the outermost ones without an end."""
+        return self.cells_in(self.schema)
+
+    def cells_in(self, schema: Schema) -> CellTable:
+        """Return the cells that the cuts make in a schema of the same features, which may be on other grids."""
         feature, low, high, position = [], [], [], []
         for j, cuts in self.cuts.items():
-            number = self.schema.features[j]
+            number = schema.features[j]
             assert isinstance(number, Numeric)
             cells = Cells.of(number, -np.inf, np.inf, cuts)
             inner = np.where(np.isfinite(cells.low), cells.low, cells.high)

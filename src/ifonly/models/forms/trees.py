@@ -233,7 +233,7 @@ class Trees(Lean):
             if not isinstance(self.schema.features[j], Numeric):
                 part.keep_levels(j, np.asarray(leaves.levels[at][:, self.schema.slice(j)].all(axis=0)))
                 continue
-            feature, cuts = self.schema.features[j], self._cuts[j]
+            feature, cuts = box.schema.features[j], self._cuts[j]  # on the grid of the question, where it has one
             assert isinstance(feature, Numeric)
             ends = [cuts[k] for k in (low[j], high[j]) if 0 <= k < len(cuts)]
             cells = Cells.of(feature, float(box.lower[j]), float(box.upper[j]), np.array(ends, dtype=np.float64))
