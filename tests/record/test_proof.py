@@ -105,8 +105,8 @@ def test_pack_and_unpack() -> None:
 
 # -- what a replay rests on ------------------------------------------------------------------------------------------
 REPLAY = (
-    *("cell_costs", "checker", "checks", "duals", "linear_parts", "network_bounds", "network_parts", "parts", "proof"),
-    *("replaying", "tree_parts"),
+    *("cell_costs", "checker", "checks", "duals", "linear_parts", "network_bounds", "network_parts", "parts"),
+    *("price_parts", "proof", "replaying", "tree_parts"),
 )  # fmt: skip
 
 

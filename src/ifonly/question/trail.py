@@ -178,8 +178,11 @@ class Ledger:
 
 
 def has_prices(trail: bytes) -> bool:
-    """Whether a trail has prices of splits."""
-    return any(isinstance(event, Prices) for event in events(trail))
+    """Whether a trail has prices of splits, before anything in it that is no event."""
+    try:
+        return any(isinstance(event, Prices) for event in events(trail))
+    except SchemaError:
+        return False
 
 
 def alternatives(trails: Mapping[int | None, bytes]) -> bytes:

@@ -83,7 +83,7 @@ class PricedTrees:
 
 @dataclass(frozen=True, eq=False)
 class Left:
-    """What prices leave of a part: the options and leaves of better answers, and the prices, which its own parts inherit."""
+    """Rest of a part at its prices: the options and leaves of better answers, and the prices, which its own parts inherit."""
 
     options: BoolArray
     alive: BoolArray

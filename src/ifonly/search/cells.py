@@ -167,12 +167,6 @@ class Splitting:
         self._stop = None if self.patient else self.parts + min(most, pricing.most_parts)
         return self._search(deadline if self.patient else deadline.within(pricing.share * deadline.left()))
 
-    def _closed_by_itself(self) -> Ended:
-        """Close a box of which the budget leaves nothing: it is its only part."""
-        if self.ledger is not None:
-            self.ledger.leaf()
-        return Ended.CLOSED
-
     def _forget_parts(self) -> None:
         """Take back the parts of a search that was given up."""
         self._noted = False
@@ -182,7 +176,7 @@ class Splitting:
     def _names(self, tables: PriceTables) -> IntArray | None:
         """Return the names of splits, so that their prices can be kept; None: they cannot, and then no parts are."""
         assert self.reducer.brackets is not None
-        names = names_of(tables, self.reducer.brackets.leaves, np.unique(self.tree[tables.tree_of >= 0]))
+        names = names_of(tables, self.reducer.brackets.leaves, self.tree)
         self._unkept = names is None
         return names
 
@@ -196,7 +190,8 @@ class Splitting:
         """Tabulate what the budget leaves of a box, if it leaves anything."""
         box = self.reducer.within(box, self.progress.budget)
         if box.empty() is not None:
-            self._closed_by_itself()
+            if self.ledger is not None:
+                self.ledger.leaf()  # a box of which the budget leaves nothing is its only part
             return False
         self._tabulate(box, brackets)
         return True
@@ -238,8 +233,8 @@ class Splitting:
         """Search with the compiled kernel, and look at its progress, the deadline and Ctrl-C every few milliseconds."""
         try:
             order = self._inhabited()
-            names = None if self.method is None or self.ledger is None else self._names(self._price_tables(order))
             keeps = self.ledger is not None
+            names = self._names(self._price_tables(order)) if keeps and self.method is not None else None
             kernel = Kernel(self, order, self.most, keeps_trail=keeps, method=self.method, names=names)
         except MemoryError:
             return Ended.GAVE_UP
@@ -290,9 +285,8 @@ class Splitting:
             self.improving = None
             return _Node(whole, 1.0, whole, order)
         method, tables, keeping = self.method, self._price_tables(order), None
-        if self.ledger is not None:
-            names = self._names(tables)
-            keeping = None if names is None else Keeping(self.ledger, method.unit, names)
+        if self.ledger is not None and (names := self._names(tables)) is not None:
+            keeping = Keeping(self.ledger, method.unit, names)
         self.improving = Improving(tables, method, float(self.need[0]), keeping)
         return _Node(whole, 1.0, whole, order, tables.whole(), method.first_steps)
 

@@ -60,12 +60,12 @@ def _upper_half(number: float) -> float:
     return float((np.array([number]).view(np.uint64) >> np.uint64(32) << np.uint64(32)).view(np.float64)[0])
 
 
-def names_of(tables: PriceTables, leaves: Leaves, trees: IntArray) -> IntArray | None:
-    """Return the name of each split of a grid, given all leaves of the model and its trees that are in the grid.
+def names_of(tables: PriceTables, leaves: Leaves, tree: IntArray) -> IntArray | None:
+    """Return the name of each split of a grid, given all leaves of the model, and the tree of each leaf of the grid.
 
     None: one has none, or they are too many to be kept.
     """
-    grid, names = tables.grid, split_names(leaves)
+    grid, names, trees = tables.grid, split_names(leaves), np.unique(tree[tables.tree_of >= 0])
     if len(tables.split_tree) > MOST_OF_PRICES // _LONGEST or 2 * len(names.tree) >= MOST:
         return None
     wide, n = int(grid.size.max(initial=0)) + 1, len(grid.numbers)
@@ -75,9 +75,9 @@ def names_of(tables: PriceTables, leaves: Leaves, trees: IntArray) -> IntArray |
         first = int(grid.first[k])
         cuts = leaves.cuts[j][names.place[own]]
         number[own], cell[own] = k, np.searchsorted(grid.highest[first : first + int(grid.size[k])], cuts, "right") - 1
-    tree = np.minimum(np.searchsorted(trees, names.tree), len(trees) - 1)
-    there = np.flatnonzero((trees[tree] == names.tree) & (number >= 0))
-    keys = (tree[there] * n + number[there]) * wide + cell[there] + 1
+    place = np.minimum(np.searchsorted(trees, names.tree), len(trees) - 1)
+    there = np.flatnonzero((trees[place] == names.tree) & (number >= 0))
+    keys = (place[there] * n + number[there]) * wide + cell[there] + 1
     wanted = (tables.split_tree * n + tables.split_number) * wide + tables.split_cell + 1
     at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
     if len(wanted) and (not len(keys) or (keys[at] != wanted).any()):
