@@ -71,6 +71,7 @@ class CentreSearch(Group):
     """Branch and bound over centres of balls, of networks: `ifonly.search.network_balls`."""
 
     least_units: int = 16  # below which a solver is asked at once; measured: 10 take it 0.7 s, the search up to 3
+    most_numbers: int = 20  # in a ball, beyond which a solver is asked at once; measured: sooner with 34, not with 8
     most_nodes: int = 400_000  # after which it gives up; guess
     first_look: int = 20_000  # nodes after which progress is judged first, then whenever they double; guess
     least_done: float = 0.1  # share of the gap at the root that must be closed by then; guess

@@ -55,11 +55,15 @@ class NetworkBalls:
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether all that reaches beyond single features is a goal of networks, demanded all over balls.
 
-        Programs of networks with few units are solved sooner.
+        Programs of networks with few units are solved sooner, and those of balls in many numbers, which boxes divide slowly.
         """
         balls = _balls_of(statement, box)
         units = max((sum(len(block.constant) for block in _blocks(ball)) for ball in balls), default=-1)
-        return units >= statement.query.tuning.centres.least_units
+        numbers, tuning = (
+            max((int((ball.reach > 0.0).sum()) for ball in balls), default=0),
+            statement.query.tuning.centres,
+        )
+        return units >= tuning.least_units and numbers <= tuning.most_numbers
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Search until the box is closed, or the deadline ends it, or closing it would take too long."""
