@@ -30,7 +30,7 @@ class PriceSearch(Group):
     beyond: float = 1e-6  # of the size of the scores, by which the goal should be missed; guess
     most_parts: int = 400_000  # before a solver takes over; guess
     share: float = 0.7  # of the time left, after which a solver takes over; guess
-    kept_unit: float = 1 / 8  # of the largest value of a leaf, to which kept prices are rounded; measured: 97 bytes a part
+    kept_unit: float = 1 / 8  # of the largest value of a leaf, to which kept prices are rounded; measured: 97 bytes
     kept_bytes: int = 48 * 2**20  # of a proof with prices, before they are packed; guess: less than a file may have
 
 
