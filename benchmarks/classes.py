@@ -30,7 +30,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ifonly import Explainer, NotProvenOptimal, OutOfTime, Sparsity, datasets
+from ifonly import Explainer, NotProvenOptimal, OutOfTime, Schema, Sparsity, datasets
 
 _SAME = 3e-6  # of a cost: within it, two proven costs are the same
 Fitted = tuple[pd.DataFrame, Any, Any]
@@ -134,7 +134,7 @@ def questions(X: pd.DataFrame, model: Any, fixed: Any, rows: int, seed: int) -> 
 def answers(case: Fitted, solver: str, options: argparse.Namespace) -> Iterator[Asked]:
     """Answer the questions of a case by one solver."""
     X, model, fixed = case
-    explainer = Explainer(model, X, solver=solver)
+    explainer = Explainer(model, X, schema=Schema.infer(X, precision=None), solver=solver)
     criteria = [] if options.price is None else [Sparsity(price=options.price)]
     for i, want in questions(X, model, fixed, options.rows, options.seed):
         began = time.process_time()

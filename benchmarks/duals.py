@@ -108,13 +108,14 @@ def fitted(hard: Hard, keep: Path | None, name: str) -> tuple[Any, Any, Any]:
 
 def explainer_of(hard: Hard, model: Any, X: Any) -> Any:
     """Return the explainer of a kind of question."""
-    from ifonly import Explainer, Proximity, Sparsity
+    from ifonly import Explainer, Proximity, Schema, Sparsity
 
     norm: Any = hard.norm
     criteria: list[Any] = [] if norm is None else [Proximity(norm)]
     if hard.at_most is not None:
         criteria += [Proximity("l1"), Sparsity(at_most=hard.at_most, price=0.1)]
-    return Explainer(model, X, criteria=criteria) if criteria else Explainer(model, X)
+    schema = Schema.infer(X, precision=None)  # continuous, as in the tables of earlier versions
+    return Explainer(model, X, schema=schema, criteria=criteria or None)
 
 
 def rows_of(model: Any, X: Any, want: Any, rows: int) -> list[int]:

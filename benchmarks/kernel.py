@@ -28,7 +28,7 @@ from sklearn.ensemble import RandomForestClassifier  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import OneHotEncoder  # noqa: E402
 
-from ifonly import Explainer, IfOnlyWarning, NoCounterfactual, Proximity, datasets  # noqa: E402
+from ifonly import Explainer, IfOnlyWarning, NoCounterfactual, Proximity, Schema, datasets  # noqa: E402
 from ifonly.question.statement import Statement  # noqa: E402
 from ifonly.runtime.deadline import Deadline  # noqa: E402
 from ifonly.search import kernel  # noqa: E402
@@ -79,7 +79,7 @@ def fitted(name: str) -> tuple[Any, pd.DataFrame, int]:
 def asked(name: str, norm: Norm, rows: int) -> Iterator[tuple[Explainer, pd.DataFrame, int]]:
     """Yield questions: an explainer, a row of the other class, the wanted class."""
     model, X, want = fitted(name)
-    explainer = Explainer(model, X, criteria=[Proximity(norm)])
+    explainer = Explainer(model, X, schema=Schema.infer(X, precision=None), criteria=[Proximity(norm)])
     refused = np.flatnonzero(model.predict(X) != want)
     for i in np.random.default_rng(0).permutation(refused)[:rows]:
         yield explainer, X.iloc[[int(i)]], want
