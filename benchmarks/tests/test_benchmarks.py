@@ -52,7 +52,7 @@ def mixed() -> Table:
         }
     )
     score = frame["rate"] - 0.05 * frame["months"] + (frame["job"] == "own") + rng.normal(0, 0.3, 150)
-    return Table(frame, pd.Series(np.where(score > 1.0, "yes", "no")), Schema.infer(frame), "yes")
+    return Table(frame, pd.Series(np.where(score > 1.0, "yes", "no")), Schema.infer(frame, precision=None), "yes")
 
 
 @pytest.fixture(scope="module", params=list(MODELS))

@@ -421,7 +421,8 @@ class Failing:
 def question(kind: Kind, criteria: list[Any], solver: Any = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FactualViolatesDemand)
-        asked = explainer(kind.model, kind.norm, "highs only")._ask(factual(kind.model), kind.want, criteria)
+        own = explainer(kind.model, kind.norm, "highs only")
+        asked = own._ask(factual(kind.model), kind.want, criteria, decimals=False)
     return asked if solver is None else replace(asked, backend=solver)
 
 

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from black_boxes import Opaque, people, piped, refused
-from ifonly import Explainer
+from ifonly import Explainer, Schema
 from portions import one_in
 
 _FACTOR = 1.25  # an answer that is only observed costs at most this much more than the optimum, in these tests
@@ -21,7 +21,9 @@ _FACTOR = 1.25  # an answer that is only observed costs at most this much more t
 def test_cost_against_the_exact_optimum(make: Any, probabilities: bool) -> None:
     X, y = people()
     model = piped(make(), X, y)
-    exact, observed = Explainer(model, X), Explainer(Opaque(model, probabilities), X, surrogate="auto")
+    schema = Schema.infer(X, precision=None)  # what is only observed has continuous columns
+    exact = Explainer(model, X, schema=schema)
+    observed = Explainer(Opaque(model, probabilities), X, schema=schema, surrogate="auto")
     rows = refused(model, X, 4)
     ratios = []
     for i in rows.index:
