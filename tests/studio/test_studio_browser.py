@@ -470,10 +470,15 @@ def test_axe_finds_nothing(chromium: Any, studio: Studio, look: str) -> None:
 def test_a_press_during_which_the_page_is_updated_is_a_click(visit: Visit, subjects: tuple[Subject, ...]) -> None:
     page = visit.open(f"row?s=hard&row={subjects[2].first}&t=120&ask=1")
     page.wait_for_selector("figure.chart")
-    button = page.locator("[data-watch] button")
-    button.scroll_into_view_if_needed()
-    place = next(p for _ in range(100) if (p := button.bounding_box()) is not None)  # none while it is replaced
-    page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    # in one step of the page: between two, an update may take the button away
+    where = """() => {
+        const button = document.querySelector("[data-watch] button");
+        if (!button) return null;
+        button.scrollIntoView({block: "center", behavior: "instant"});
+        const place = button.getBoundingClientRect();
+        return [place.x + place.width / 2, place.y + place.height / 2];
+    }"""
+    page.mouse.move(*page.wait_for_function(where).json_value())
     page.mouse.down()
     page.evaluate("window.held = document.querySelector('[data-watch] button')")
     page.wait_for_function("() => !window.held.isConnected")
