@@ -66,7 +66,7 @@ def _refuse(estimator: Any, source: Source) -> None:
 
 
 def _way_out(what: str) -> str:
-    return f'Fit it with {what} to have it read, or let it be observed: Explainer(model, X, surrogate="auto").'
+    return f"Fit it with {what} to have it read."  # that it can be observed is said of every refusal
 
 
 def _nearest(estimator: Any, source: Source, values: FloatArray) -> Form:
