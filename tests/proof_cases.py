@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -32,7 +32,7 @@ from ifonly import (
 )
 from ifonly.data.schema import Numeric
 from ifonly.question.statement import Statement
-from ifonly.record.checker import Replayed, replay
+from ifonly.record.checker import Refused, Replayed, replay
 from ifonly.record.proof import unpack
 from ifonly.runtime.deadline import Deadline
 
@@ -147,3 +147,19 @@ def optimum(case: Case) -> float:
     for demand in statement.demands:
         U = U[demand.holds(statement.query, U)]
     return float(statement.objective(U).min(initial=np.inf))
+
+
+def judged(cases: Iterable[Case], best: Callable[[Case], float] = optimum) -> tuple[int, int]:
+    """Return how many proofs are wrong by brute force, and how many are refused; none that is wrong is accepted."""
+    wrong = refused = 0
+    for case in cases:
+        if not case.trail:
+            continue
+        is_wrong = best(case) < case.bound * (1.0 - 1e-6)
+        wrong += is_wrong
+        try:
+            case.replayed(case.trail)
+            assert not is_wrong, "a wrong proof was accepted"
+        except Refused:
+            refused += 1
+    return wrong, refused

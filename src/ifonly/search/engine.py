@@ -17,7 +17,17 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.search.progress import Progress
 
-__all__ = ["NO_SOLVER", "Engine", "Separable", "by_cells", "fills_gaps", "largest_only", "quadratic_only", "separable"]
+__all__ = [
+    "NO_SOLVER",
+    "Engine",
+    "Separable",
+    "by_cells",
+    "fills_gaps",
+    "largest_only",
+    "linear_in_scores",
+    "quadratic_only",
+    "separable",
+]
 
 
 class Engine(Protocol):
@@ -105,6 +115,14 @@ def _on_single_features(statement: Statement) -> Separable | None:
         elif not isinstance(demand, BoxDemand):
             return None
     return None if goal is None else Separable(goal, most)
+
+
+def linear_in_scores(statement: Statement, box: Box) -> Separable | None:
+    """Return the goal and the number of changes where the goal is linear in the scores and costs are no tables, else None."""
+    question = None if fills_gaps(statement, box) else separable(statement)
+    if question is None or statement.costs().curves or question.goal.is_curved():
+        return None
+    return question if question.goal.gaps([Affine()] * statement.form.n_outputs, 0.0) else None
 
 
 def by_cells(statement: Statement, box: Box, question: Separable | None) -> bool:

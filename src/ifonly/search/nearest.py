@@ -25,10 +25,9 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.events import Built
 from ifonly.models.abilities import NearestRows, distance_from_ties
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
-from ifonly.search.engine import NO_SOLVER, Separable, fills_gaps, separable
+from ifonly.search.engine import NO_SOLVER, Separable, linear_in_scores, separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.over_inputs import Open, OverInputs
 from ifonly.search.places import goal_rows
@@ -50,12 +49,9 @@ class Neighbours:
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether the form is a mean over nearest rows, the goal linear in it, and nothing couples features."""
         form = statement.form
-        if not isinstance(form, NearestRows) or distance_from_ties(form) > 0.0 or fills_gaps(statement, box):
+        if not isinstance(form, NearestRows) or distance_from_ties(form) > 0.0:
             return False
-        question = separable(statement)
-        if question is None or statement.costs().curves or question.goal.is_curved():
-            return False
-        return bool(question.goal.gaps([Affine()] * form.n_outputs, 0.0))
+        return linear_in_scores(statement, box) is not None
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Search until the box is closed, or closing it would take longer than a solver may need."""

@@ -22,7 +22,6 @@ from ifonly.events import Built
 from ifonly.models.abilities import Ensemble, LinearScores
 from ifonly.models.forms.enclosing import Enclosure
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
 from ifonly.search.best_first import BestFirst, opened
@@ -30,7 +29,7 @@ from ifonly.search.composites.branching import Branching, Split
 from ifonly.search.composites.exchanges import Exchanges
 from ifonly.search.composites.prices import Prices
 from ifonly.search.composites.tables import Looked, Tables
-from ifonly.search.engine import NO_SOLVER, Separable, fills_gaps, separable
+from ifonly.search.engine import NO_SOLVER, Separable, linear_in_scores, separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.places import goal_rows
 from ifonly.search.progress import Progress
@@ -51,12 +50,7 @@ class Composites:
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether the form is made of trees and linear ones, the goal linear in its scores, and nothing couples features."""
         form = statement.form
-        if isinstance(form, Ensemble | LinearScores) or fills_gaps(statement, box):
-            return False
-        question = separable(statement)
-        if question is None or statement.costs().curves or question.goal.is_curved():
-            return False
-        if not question.goal.gaps([Affine()] * form.n_outputs, 0.0):
+        if isinstance(form, Ensemble | LinearScores) or linear_in_scores(statement, box) is None:
             return False
         enclosure = _enclosed(statement)
         return enclosure is not None and any(isinstance(atom.form, Ensemble) for atom in enclosure.atoms)
