@@ -40,7 +40,7 @@ from ifonly.result.many import Explanations
 from ifonly.result.origin import Origin
 from ifonly.result.values import Explanation
 from ifonly.runtime.deadline import Deadline
-from ifonly.runtime.memo import cached_property
+from ifonly.runtime.memo import Lean, cached_property
 from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.search.answering import NoneOnGrids, Question, Several
 from ifonly.search.decimals import takes_decimals
@@ -75,7 +75,7 @@ class _Planned(_Many, total=False):
     reproducible: bool
 
 
-class Explainer:
+class Explainer(Lean):
     """Explains decisions of one trained model.
 
     Parameters
