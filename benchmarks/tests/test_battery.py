@@ -400,6 +400,7 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "20261204:2405918",  # the bound of one alternative, where another one had been closed within the gap only
         "20261204:2407065",  # an exponential of a score around 1e12
         "20261204:2407201",  # curves of scores that change by 1e-7 of themselves: HiGHS calls the program infeasible
+        "20261119:2400273",  # a third answer that only a margin rules out took the first two with it
         "20261204:2407333",  # a vote that Gurobi overlooked, farther from its tie than was looked for
     ],
 )

@@ -19,6 +19,7 @@ __all__ = [
     "ANOTHER_ANSWER",
     "BEYOND_A_TIE",
     "BEYOND_A_TIE_IN_BALL",
+    "BEYOND_A_VOTE_IN_BALL",
     "CHAINED_ROUNDING",
     "DUST",
     "EDGE",
@@ -134,6 +135,9 @@ BEYOND_A_TIE = (0.0, 4.0 * LP_ROOM, 4.0 * FEASIBILITY, 40.0 * FEASIBILITY, 400.0
 # Of what the score can change by in a ball: by how much it must clear its threshold all over. A tie is not robust, and a
 # solver is off by a little less than this.
 BEYOND_A_TIE_IN_BALL = 10.0 * FEASIBILITY
+# Of what the score of a member of a hard vote ranges over: by how much it must clear its own ties all over a ball. Its rows
+# have a big-M of that range, so a solver may be off by FEASIBILITY of it; the adversary attacks with half of this.
+BEYOND_A_VOTE_IN_BALL = 4.0 * FEASIBILITY
 
 SOLVER_ROUNDINGS = 1e8  # roundings of a score that the tolerances of a solver may be worth
 

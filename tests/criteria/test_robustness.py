@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from ifonly import (
@@ -16,6 +17,7 @@ from ifonly import (
     CriterionError,
     Explainer,
     Infeasible,
+    NotProvenOptimal,
     OutOfTime,
     Robustness,
     Schema,
@@ -396,3 +398,42 @@ def test_a_softmax_probability_cannot_be_attacked() -> None:
     model = LogisticRegression().fit(X, np.digitize(X["a"], [-0.5, 0.5]))
     with pytest.raises(CriterionError, match="softmax"):
         Explainer(model, X).explain(X.iloc[[0]], want=Target(2, probability=0.9), criteria=[Robustness(radius=0.1)])
+
+
+# -- hard votes ---------------------------------------------------------------------------------------------------------
+def _hard_vote(seed: int, kinds: int) -> tuple[VotingClassifier, pd.DataFrame]:
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
+    y = np.argmax(np.column_stack([np.zeros(120), X.a + 0.5 * X.b - 0.3, X.b - X.a - 0.5])[:, :kinds], axis=1)
+    members = [(str(k), LogisticRegression(C=c)) for k, c in enumerate((0.01, 0.3, 10.0))]
+    return VotingClassifier(members).fit(X.to_numpy(), y), pd.DataFrame(X.to_numpy())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kinds", [2, 3])
+def test_members_of_a_hard_vote_are_clear_of_their_ties_all_over_the_ball(seed: int, kinds: int) -> None:
+    """By hand: a member's lead is least at a corner of the ball. Before, members were tied there, and nothing told a flip."""
+    model, X = _hard_vote(seed, kinds)
+    explainer = Explainer(model, X, schema=Schema.infer(X, precision=None))
+    row = X.iloc[[int(np.flatnonzero(model.predict(X.to_numpy()) == 0)[0])]]
+    answer = explainer.explain(row, want=1, criteria=[Robustness(radius=0.05)])
+    assert answer.status == "optimal"
+    reach = 0.05 * (X.max() - X.min()).to_numpy()
+    corners = answer[0].row.to_numpy() + reach * np.array([[i, j] for i in (-1.0, 1.0) for j in (-1.0, 1.0)])
+    scores = [
+        np.column_stack([-s, s]) if (s := m.decision_function(corners)).ndim == 1 else s for m in model.estimators_
+    ]
+    leads = np.array([s[:, 1] - np.delete(s, 1, axis=1).max(axis=1) for s in scores])
+    assert (np.sort(leads, axis=0)[-2] > 0.0).all()  # two of three, at every corner, and no tie among them
+    assert (model.predict(corners) == 1).all()
+
+
+def test_a_point_next_to_a_tie_is_not_called_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the room that members keep, the adversary meets a tie, and has to leave out what lies next to it."""
+    monkeypatch.setattr("ifonly.criteria.robustness.criterion.wary", lambda form, *_: form)
+    model, X = _hard_vote(0, 2)
+    explainer = Explainer(model, X, schema=Schema.infer(X, precision=None))
+    row = X.iloc[[int(np.flatnonzero(model.predict(X.to_numpy()) == 0)[0])]]
+    with pytest.warns(NotProvenOptimal, match="no bound yet"):
+        answer = explainer.explain(row, want=1, criteria=[Robustness(radius=0.05)])
+    assert answer.status == "no_bound"

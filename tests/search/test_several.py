@@ -53,6 +53,10 @@ class Stops:
     ("ends", "why"),
     [
         (NoMore(), "every further answer changes all that one of these changes (proven)"),
+        (
+            NoMore(0.5),
+            "every further answer changes all that one of these changes; of those that clear their threshold by 0.5, proven",
+        ),
         (OutOfTime("late"), "no other was found"),
         (KeyboardInterrupt(), "interrupted"),
         (NotVerified("no"), "the model itself refuses the next one"),

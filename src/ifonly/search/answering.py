@@ -22,6 +22,7 @@ from ifonly.question.found import Ended, Found
 from ifonly.question.goal import ClassGoal, Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
+from ifonly.question.words import number
 from ifonly.question.wrapping import Ranges, Search, Sought, Wraps
 from ifonly.result.origin import Origin
 from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Status, worst_status
@@ -40,7 +41,15 @@ NEVER = Deadline.never()
 
 
 class NoMore(Exception):
-    """There is no further answer that differs from those found; proven."""
+    """There is no further answer that differs from those found, and clears its threshold by `margin`; proven."""
+
+    def __init__(self, margin: float = 0.0) -> None:
+        self.margin = margin
+
+    @property
+    def proven(self) -> str:
+        """Words of what is proven, for the end of a sentence."""
+        return f"; of those that clear their threshold by {number(self.margin)}, proven" if self.margin else " (proven)"
 
 
 class NoneOnGrids(Exception):
@@ -170,9 +179,11 @@ class Question:
         if not first and (course.none is not None or (found.infeasible and course.whole)):
             raise NoMore
         if not course.gives_up(first=first):
+            beyond = course.beyond(closed=found.infeasible)
+            if not first:
+                raise NoMore(beyond)  # what is missing is another answer: those that were found are kept
             if self.on_grids:
                 raise NoneOnGrids
-            beyond = course.beyond(closed=found.infeasible)
             margin = max(course.statement.margin, course.origin.margin, beyond if course.none is None else -np.inf)
             asked = replace(course.statement, margin=margin, tie=course.origin.tie)
             error = explain_infeasibility(asked, self.backend, self._limits(), self.deadline, margin=beyond)

@@ -12,7 +12,7 @@ from ifonly.models.abilities import distance_from_ties
 from ifonly.models.forms.compose import magnitude
 from ifonly.question.found import Found
 from ifonly.question.statement import Statement
-from ifonly.question.wrapping import Search, Wraps
+from ifonly.question.wrapping import Embeds, Search, Wraps
 from ifonly.runtime.tuning import Answering
 from ifonly.tolerances import DUST, SCORE_OPERATIONS, SOLVER_ROUNDINGS
 
@@ -88,7 +88,7 @@ class Course:
     @property
     def whole(self) -> bool:
         """Whether every point in question is asked for: wider margins, and forms that keep away from ties, leave some out."""
-        return self.statement.margin == self.certified.margin and distance_from_ties(self.statement.form) == 0.0
+        return self.statement.margin == self.certified.margin and _from_ties(self.statement) == 0.0
 
     @property
     def firm(self) -> float:
@@ -121,7 +121,7 @@ class Course:
             return max(self.out_of_reach, self.origin.margin, self.origin.tie) or self.noise
         if self.whole or self.descended:
             return max(self.origin.margin, self.origin.tie) or self.noise
-        return max(self.statement.margin, distance_from_ties(self.statement.form))
+        return max(self.statement.margin, _from_ties(self.statement))
 
     def gives_up(self, *, first: bool) -> bool:
         """Whether there is nothing to say of an empty question but that the model refuses what was found before."""
@@ -162,7 +162,7 @@ class Course:
         The model has the last word on it. Nothing may go beyond a threshold at the end of a range, or where demands meet; a
         point there may have been refused by a rounding, and nothing clears a wider margin.
         """
-        if self.certified.margin <= -self.noise or distance_from_ties(self.statement.form) > 0.0:
+        if self.certified.margin <= -self.noise or _from_ties(self.statement) > 0.0:
             return False
         self.statement = self.certified = replace(self.statement, margin=-self.noise, tie=-self.noise)
         self.bound, self.trail = -np.inf, b""  # what was shown before is not of what is asked for now
@@ -178,6 +178,12 @@ class Course:
         if margin is not None:
             self.statement = replace(finer, margin=margin)
         return margin is not None
+
+
+def _from_ties(statement: Statement) -> float:
+    """Return how far the forms of a statement, those of its demands included, keep away from ties."""
+    of_demands = (form for d in statement.demands if isinstance(d, Embeds) for form in d.embedded(statement.query))
+    return max(map(distance_from_ties, (statement.form, *of_demands)))
 
 
 def _is_wide(statement: Statement, noise: float) -> bool:

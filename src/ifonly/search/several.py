@@ -83,8 +83,8 @@ def _one_by_one(asked: Asked, first: Answer, how: Diversifies, n: int) -> Severa
             return _several(found, n, _OUT_OF_TIME)
         try:
             found.append(asked.one(_without(last, how, found, asked.deadline), first=False))
-        except NoMore:
-            return _several(found, n, f"{how.none_left()} (proven)")
+        except NoMore as none:
+            return _several(found, n, f"{how.none_left()}{none.proven}")
         except OutOfTime:
             return _several(found, n, _NONE_FOUND if asked.deadline.left() > 0.0 else _OUT_OF_TIME)
         except NotVerified:
@@ -165,8 +165,8 @@ def _one_per_cluster(asked: Asked, first: Answer, n: int) -> Several:
         try:
             found.append(asked.one(replace(statement, demands=others), first=False))
             done.append(part)
-        except NoMore:
-            why = "the other clusters hold no answer (proven)"
+        except NoMore as none:
+            why = f"the other clusters hold no answer{none.proven}"
         except NotVerified:
             why = "the model itself refuses the answer of another cluster"
         except SolverFailed:

@@ -21,6 +21,7 @@ from ifonly.criteria.robustness.nogo import far_shift, no_go
 from ifonly.criteria.robustness.worst_cell import worst_cell
 from ifonly.criteria.robustness.worst_point import worst_point
 from ifonly.data.schema import Numeric, Schema
+from ifonly.models.abilities import distance_from_ties
 from ifonly.program.cells import grid_floor
 from ifonly.program.mip import Affine, Convex, Mip
 from ifonly.program.variables import Variables
@@ -50,11 +51,15 @@ class Attack:
         A point that does.
     least
         The lead there.
+    sure
+        Whether nothing was left out. Where a member of a hard vote, or of a median, is tied at a point that does not break
+        the demand, the program keeps away from ties, and points next to one were not looked at.
     """
 
     safe: bool
     point: FloatArray | None = None
     least: float = np.inf
+    sure: bool = True
 
 
 def attack(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline = NEVER) -> Attack:
@@ -73,6 +78,8 @@ def attack(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, d
             return found  # no time: what the other rows say does not matter
         if not found.safe and (worst.safe or found.least < worst.least):
             worst = found
+        elif worst.safe:
+            worst = Attack(True, sure=worst.sure and found.sure)
     return worst
 
 
@@ -80,7 +87,8 @@ def _attack_one(
     demand: KeepsLead, u: FloatArray, k: int, backend: Backend, limits: Limits, deadline: Deadline
 ) -> Attack:
     """Minimise one gap over the ball; a point that only a loose form admits makes the form finer there."""
-    form, on_grids, tuning = demand.form, False, limits.tuning.balls
+    attacked = demand.attacked or demand.form
+    form, on_grids, tuning = attacked, False, limits.tuning.balls
     for _ in range(tuning.refinements):
         if deadline.passed:
             break
@@ -95,14 +103,15 @@ def _attack_one(
             program.integer[value.columns] = False
         own = replace(limits, cutoff=demand.enough, gap=tuning.gap).within(deadline.left())
         answer = solve(program, backend, own)
+        sure = distance_from_ties(form) == 0.0
         if answer.status is Status.INFEASIBLE or answer.bound >= demand.enough - 0.25 * demand.room:
-            return Attack(True)
+            return Attack(True, sure=sure)
         if answer.values is None:
             return Attack(False)
         y = x.point(answer.values)
         for j, value in fine.items():
             y[x.schema.starts[j]] = _towards(x.schema, j, value.value(answer.values), u)
-        least = float(lead(demand.goal, demand.goal.read.form(y[None, :]))[0])
+        least = float(lead(demand.goal, attacked(y[None, :]))[0])
         if least < demand.enough:
             return Attack(False, y, least)
         if fine:  # only a point between the grids flips: look on the grids
@@ -110,7 +119,7 @@ def _attack_one(
             continue
         finer = form.refined(y)
         if finer is None:
-            return Attack(answer.status is Status.OPTIMAL)
+            return Attack(answer.status is Status.OPTIMAL, sure=sure)
         form = finer
     return Attack(False)
 
@@ -231,7 +240,7 @@ class CuttingSet:
                 return Sought(self._unfinished(found), self.statement)
             attacks = self._attacks(found.u)
             if all(a.safe for a in attacks):
-                return Sought(replace(found, pool=(found.u,)), self.statement)
+                return Sought(self._robust(found, sure=all(a.sure for a in attacks)), self.statement)
             if found.interrupted or all(a.point is None for a in attacks) or self.deadline.passed:
                 return Sought(self._unfinished(found), self.statement)
             self.statement = self._stricter(found.u, attacks)
@@ -266,6 +275,12 @@ class CuttingSet:
     def _returned(self, u: FloatArray) -> FloatArray:
         stored = self.statement.query.schema.stored(u)
         return np.asarray(self.statement.settled(stored[None, :], by_model=True)[0])
+
+    def _robust(self, found: Found, *, sure: bool) -> Found:
+        """Return an answer that no attack breaks; where the adversary left points out, nothing about it is proven."""
+        assert found.u is not None
+        own = replace(found, pool=(found.u,))
+        return own if sure else replace(own, ended=Ended.LIMIT, bound=-np.inf)
 
     def _unfinished(self, found: Found) -> Found:
         """Return the best point known to be robust, if there is one, with the bound of all rounds."""

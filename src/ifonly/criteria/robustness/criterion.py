@@ -10,10 +10,12 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.criteria.robustness.keeps_lead import Ball, KeepsLead, on_grid
+from ifonly.criteria.robustness.wary import wary
 from ifonly.criteria.validity import Target, resolve
 from ifonly.data.schema import Numeric
 from ifonly.errors import CriterionError
 from ifonly.models.abilities import has_nearest
+from ifonly.models.form import Form
 from ifonly.models.forms.compose import score_bounds
 from ifonly.models.opening import open_model
 from ifonly.models.read import Model
@@ -31,7 +33,7 @@ from ifonly.question.wrapping import Ranges
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.warning_filters import few_filters
 from ifonly.solvers.backend import Backend
-from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, MODEL_ROUNDINGS, PROGRAM_ROUNDINGS
+from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, BEYOND_A_VOTE_IN_BALL, MODEL_ROUNDINGS, PROGRAM_ROUNDINGS
 
 __all__ = ["Robustness"]
 
@@ -141,18 +143,20 @@ class Robustness(Remarks, Criterion, Ranges):
                 room = goal.lead_in_steps(goal.read.form, noise)
             else:
                 room = _room(query, goal, reach) if reach.any() or not _ties_hold(goal) else 0.0
+            limits = Box.of(query.schema, query.factual)
             demand = KeepsLead(
                 self._text(goal, i, ball=bool(reach.any())),
                 goal,
-                goal.read.form,
+                _wary(goal, limits, 1.0) if reach.any() else goal.read.form,
                 self.margin or 0.0,
                 room,
                 reach,
                 self.norm,
                 shifts=(np.zeros(len(query.schema)),),
-                limits=Box.of(query.schema, query.factual),
+                limits=limits,
                 radius=radius,
                 ranges=ranges,
+                attacked=_wary(goal, limits, 0.5) if reach.any() else None,
             )
             out.append(demand)
         return out
@@ -228,6 +232,15 @@ def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
     double = noise * float(np.finfo(np.float64).eps) / goal.model.rounding
     rounding = max(PROGRAM_ROUNDINGS * double, MODEL_ROUNDINGS * noise)
     return BEYOND_A_TIE_IN_BALL * (width if np.isfinite(width) else 1.0) + rounding
+
+
+def _wary(goal: Goal, box: Box, share: float) -> Form:
+    """Return the form in which members of a hard vote clear their ties, by a share of what a solver can tell from one."""
+    if not isinstance(goal, ClassGoal):
+        return goal.read.form
+    n = goal.read.form.n_outputs
+    good = np.where(np.arange(n) == goal.index, 1.0, -1.0) if n > 1 else np.array([2.0 * goal.index - 1.0])
+    return wary(goal.read.form, good, box, share * BEYOND_A_VOTE_IN_BALL)
 
 
 def _ties_hold(goal: Goal) -> bool:

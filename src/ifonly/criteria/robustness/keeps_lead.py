@@ -85,6 +85,8 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
         Points that are proven to keep the lead all over their ball.
     radius, ranges
         What the reach is made of, before grids.
+    attacked
+        The form that the adversary attacks, where it is another: see `ifonly.criteria.robustness.wary`.
     """
 
     goal: Goal
@@ -99,6 +101,7 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
     known: tuple[FloatArray, ...] = ()
     radius: float = 0.0
     ranges: FloatArray = field(default_factory=lambda: np.zeros(0))
+    attacked: Form | None = None
 
     @property
     def enough(self) -> float:

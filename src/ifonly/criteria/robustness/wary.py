@@ -1,0 +1,62 @@
+"""Wary votes: a member of a hard vote counts for the wanted class only where it clears its ties by a little.
+
+The lead in votes has no size that says how near its members are to a tie, so a margin on it keeps none of them away from
+one: the cheapest answer has a ball whose surface touches a tie, and what lies next to it neither solver nor adversary can
+tell. With ``s_c - room`` in place of the wanted class's score ``s_c``, a tie lies `room` inside the class's own region.
+Answers are asked to hold with all of the room, and attacked with half of it; so what touches the first is clear of the
+second, and no point of the ball is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ifonly.arrays import FloatArray
+from ifonly.models.form import Form
+from ifonly.models.forms.compose import Combination, Mean, Stack, combine, score_bounds
+from ifonly.models.forms.votes import Votes
+from ifonly.models.rules import Sign
+from ifonly.program.box import Box
+
+__all__ = ["wary"]
+
+
+def wary(form: Form, good: FloatArray, box: Box, share: float) -> Form:
+    """Return the form of a vote whose members clear their ties by a `share` of what their leads range over in a box.
+
+    `good` has the sign, per score, of what a rise of it does for the goal. Forms that are no weighted sum of votes, and
+    members whose scores take finitely many values, are what they were.
+    """
+    if isinstance(form, Mean):
+        parts = tuple(wary(part, good, box, share) for part in form.inner.parts)
+        return _unless_same(form, parts)
+    if isinstance(form, Combination) and isinstance(form.inner, Stack):
+        ends = np.cumsum([part.n_outputs for part in form.inner.parts])[:-1]
+        each = zip(form.inner.parts, np.split(good @ form.weights, ends), strict=True)
+        return _unless_same(form, tuple(wary(part, own, box, share) for part, own in each))
+    return _wary_votes(form, good, box, share) if isinstance(form, Votes) and form.raw() else form
+
+
+def _unless_same(form: Mean | Combination, parts: tuple[Form, ...]) -> Form:
+    assert isinstance(form.inner, Stack)
+    same = all(new is old for new, old in zip(parts, form.inner.parts, strict=True))
+    return form if same else replace(form, inner=Stack(parts))
+
+
+def _wary_votes(form: Votes, good: FloatArray, box: Box, share: float) -> Form:
+    """Return the votes with ``s_c - room`` in place of the score of the one class ``c`` that does good, if there is one."""
+    best = int(np.argmax(good))
+    others = np.delete(good, best)
+    if not (good[best] > others.max() and np.allclose(others, others[0])):
+        return form
+    low, high = score_bounds(form.gaps(), box)
+    room = share * max(float(b - a) for pair, a, b in zip(form.pairs(), low, high, strict=True) if best in pair)
+    read, n = form.read, form.read.form.n_outputs
+    less = np.zeros(n)
+    if isinstance(read.rule, Sign):
+        less[0] = -room if best == 1 else room
+    else:
+        less[best] = -room
+    return replace(form, read=replace(read, form=combine(read.form, np.eye(n), less)))
