@@ -19,6 +19,7 @@ from ifonly import (
     Infeasible,
     NotProvenOptimal,
     OutOfTime,
+    Proximity,
     Robustness,
     Schema,
     Target,
@@ -34,7 +35,7 @@ from ifonly.program.variables import Variables
 from ifonly.solvers.backend import Limits
 from ifonly.solvers.registry import find_solver
 from ifonly.solvers.tangents import solve
-from portions import one_in
+from portions import diagonals, one_in
 from worlds import fit, world_of
 
 HIGHS = find_solver("highs only")
@@ -437,3 +438,37 @@ def test_a_point_next_to_a_tie_is_not_called_proven(monkeypatch: pytest.MonkeyPa
     with pytest.warns(NotProvenOptimal, match="no bound yet"):
         answer = explainer.explain(row, want=1, criteria=[Robustness(radius=0.05)])
     assert answer.status == "no_bound"
+
+
+def _majority(model: VotingClassifier, rows: Any) -> Any:
+    """Return the class that most members say, the first of several; scikit-learn counts row by row."""
+    said = np.array([member.predict(rows) for member in model.estimators_])
+    return np.array([(said == k).sum(axis=0) for k in range(len(model.classes_))]).argmax(axis=0)
+
+
+def _disc() -> Any:
+    """Points of the unit disc, its rim included."""
+    angles = np.linspace(0.0, 2.0 * np.pi, 720, endpoint=False)
+    rim = np.column_stack([np.cos(angles), np.sin(angles)])
+    return np.concatenate([r * rim for r in (1.0, 0.9, 0.6, 0.3)])
+
+
+@pytest.mark.parametrize(("seed", "kinds"), diagonals(3, range(4), [2, 3]))
+def test_round_balls_of_a_hard_vote_are_what_a_dense_disc_says(seed: int, kinds: int) -> None:
+    """No point of the disc around the answer flips, and around each cheaper point one does."""
+    model, X = _hard_vote(seed, kinds)
+    explainer = Explainer(model, X, schema=Schema.infer(X, precision=None), criteria=[Proximity("l1")])
+    values, ranges = X.to_numpy(), (X.max() - X.min()).to_numpy()
+    factual = values[int(np.flatnonzero(model.predict(values) == 0)[0])]
+    asked = {"want": 1, "criteria": [Robustness(radius=0.05, norm="l2")], "time_limit": 60}
+    answer = explainer.explain(pd.DataFrame([factual], columns=X.columns), **asked)
+    assert answer.status == "optimal"
+    around = 0.05 * ranges * _disc()
+    assert (model.predict(answer[0].row.to_numpy() + around) == 1).all()
+    rng = np.random.default_rng(seed)
+    share = rng.dirichlet([1.0, 1.0], 400) * rng.uniform(0.0, 0.99, (400, 1)) * rng.choice([-1.0, 1.0], (400, 2))
+    cheaper = factual + share * ranges * answer[0].certificate.objective
+    inside = ((cheaper >= values.min(axis=0)) & (cheaper <= values.max(axis=0))).all(axis=1)
+    assert inside.sum() > 100
+    said = _majority(model, (cheaper[inside][:, None, :] + around[None, :, :]).reshape(-1, 2))
+    assert (said.reshape(inside.sum(), -1) != 1).any(axis=1).all()

@@ -1,6 +1,7 @@
 """Exhaustion: all rows that cost less are listed, and where they are few, all of them are asked about."""
 
 import itertools
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -119,3 +120,28 @@ def test_all_rows_below_a_cost_are_listed(monkeypatch: pytest.MonkeyPatch) -> No
     assert fewer is not None
     assert 0 < len(fewer) < len(rows)
     assert (fewer == rows[: len(fewer)]).all()
+
+
+class Rich:
+    """A yes for large amounts alone, so that all amounts below cost less than the best row."""
+
+    classes_ = ("no", "yes")
+
+    def predict(self, X: Any) -> Any:
+        return np.where(X["amount"].to_numpy() + X["other"].to_numpy() > 35_000, "yes", "no")
+
+
+def test_rows_are_counted_before_they_are_put_together() -> None:
+    """Two columns of 20,000 amounts each: their product was built, 3 GB and half a minute beyond the limit."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"amount": rng.integers(0, 20_000, 200), "other": rng.integers(0, 20_000, 200)})
+    X.iloc[0] = [0, 0]
+    asked = Explainer(Rich(), X, criteria=[Proximity("l1")], surrogate="auto")
+    tracemalloc.start()
+    try:
+        answer = asked.explain(X.iloc[[0]], want="yes", time_limit=20)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert answer[0].row.to_numpy().sum() > 35_000
+    assert peak < 300e6

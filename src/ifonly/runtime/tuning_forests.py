@@ -47,6 +47,8 @@ class Balls(Group):
     copies_round: int = 3  # the same in l2; guess
     lifts: int = 4  # of an answer that an attack broke; guess
     lift_gap: float = 0.02  # to which such a lift is solved; guess
+    firmer: tuple[float, ...] = (1.0, 0.7)  # shares of what a box takes from members of a vote, to ask for first; guess
+    tangents: int = 200  # of an l2 ball, for one attack on a hard vote; guess: a dozen are the rule
     sweeps: int = 2  # over the features, to pull a robust point back; guess
     spread: int = 65  # values of one feature that are tried on the way; guess
     pulling: float = 0.2  # share of the time left that this may take; guess

@@ -12,6 +12,7 @@ from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.program.box import Box
 from ifonly.question.statement import Statement
+from ifonly.tolerances import ROUNDING
 
 __all__ = ["all_cheaper", "as_many"]
 
@@ -35,11 +36,16 @@ def all_cheaper(statement: Statement, box: Box, below: float, most: int) -> Floa
     rest = sum(float(prices.min(initial=np.inf)) for _, _, prices in options)  # the least that all others cost
     for j, entries, prices in sorted(options, key=lambda option: len(option[1])):
         rest -= float(prices.min(initial=np.inf))
-        total = costs[:, None] + prices
-        old, new = np.nonzero(total + rest < below)
-        if len(old) > most:
+        order = np.argsort(prices, kind="stable")
+        # Of each row, the values that it can pay for come first. They are counted before any is put together: a column of
+        # amounts has tens of thousands. Rounding may let a row too many in; the whole cost decides at last.
+        room = below - rest - costs + ROUNDING * below
+        counts = np.searchsorted(prices[order], room, side="left")
+        if counts.sum() > most:
             return None
-        rows, costs = rows[old], total[old, new]
+        old = np.repeat(np.arange(len(costs)), counts)
+        new = order[np.arange(len(old)) - np.repeat(np.cumsum(counts) - counts, counts)]
+        rows, costs = rows[old], costs[old] + prices[new]
         rows[:, schema.slice(j)] = entries[new]
     costs = statement.objective(rows)
     order = np.argsort(costs, kind="stable")

@@ -20,6 +20,7 @@ from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.criteria.robustness.nogo import far_shift, no_go
 from ifonly.criteria.robustness.worst_cell import worst_cell
 from ifonly.criteria.robustness.worst_point import worst_point
+from ifonly.criteria.robustness.worst_vote import worst_vote
 from ifonly.data.schema import Numeric, Schema
 from ifonly.models.abilities import distance_from_ties
 from ifonly.program.cells import grid_floor
@@ -71,6 +72,9 @@ def attack(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, d
     point = worst_point(demand, u, deadline, limits.tuning.balls)
     if point is not None:
         return Attack(point.closed and point.point is None, point.point, point.least)
+    vote = worst_vote(demand, u, backend, limits, deadline)
+    if vote is not None:
+        return Attack(vote.closed and vote.point is None, vote.point, vote.least)
     worst = Attack(True)
     for k in range(len(demand.goal.gaps([Affine()] * demand.form.n_outputs, 0.0))):
         found = _attack_one(demand, u, k, backend, limits, deadline)
@@ -324,6 +328,9 @@ class CuttingSet:
     def _lift(self, u: FloatArray, attacks: Sequence[Attack]) -> None:
         """Look for a robust point by asking for a larger margin at the answer alone: it bounds all further rounds."""
         balls, margin = self._balls(), self.statement.margin
+        if balls[0].firmer:
+            self._lift_votes(balls[0])
+            return
         for _ in range(self.tuning.lifts):
             behind = [b.enough - a.least for b, a in zip(balls, attacks, strict=True) if a.point is not None]
             if not behind:
@@ -337,3 +344,14 @@ class CuttingSet:
             if all(a.safe for a in attacks):
                 self.statement = self._with({id(balls[0]): replace(balls[0], known=(*balls[0].known, u))})
                 break
+
+    def _lift_votes(self, ball: KeepsLead) -> None:
+        """Look for a robust point by asking for members that lead by what the ball may take from them."""
+        limits = replace(self.limits, gap=max(self.limits.gap, self.tuning.lift_gap))
+        for form in ball.firmer:
+            found = self.search(replace(self.statement, form=form), limits, self._for_search()).found
+            if self.deadline.passed:
+                return
+            if found.u is not None and all(a.safe for a in self._attacks(found.u)):
+                first = self._balls()[0]
+                self.statement = self._with({id(first): replace(first, known=(*first.known, found.u))})

@@ -157,6 +157,7 @@ class Robustness(Remarks, Criterion, Ranges):
                 radius=radius,
                 ranges=ranges,
                 attacked=_wary(goal, limits, 0.5) if reach.any() else None,
+                firmer=_firmer(query, goal, reach) if reach.any() and not i else (),
             )
             out.append(demand)
         return out
@@ -216,8 +217,18 @@ def _opened(training: Training, estimators: Sequence[Any]) -> list[Model]:
 
 def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
     """Return the lead that can be told from a tie, for scores as they are in a ball of this size around the factual."""
-    form, ball = goal.read.form, Box.of(query.schema, query.factual)
-    noise = goal.rounding(form, ball)
+    form = goal.read.form
+    noise = goal.rounding(form, Box.of(query.schema, query.factual))
+    low, high = score_bounds(form, _ball(query, reach))
+    width = float(np.max(high - low))
+    double = noise * float(np.finfo(np.float64).eps) / goal.model.rounding
+    rounding = max(PROGRAM_ROUNDINGS * double, MODEL_ROUNDINGS * noise)
+    return BEYOND_A_TIE_IN_BALL * (width if np.isfinite(width) else 1.0) + rounding
+
+
+def _ball(query: Query, reach: FloatArray) -> Box:
+    """Return the box around the factual in which a ball of this reach lies."""
+    ball = Box.of(query.schema, query.factual)
     for j in map(int, np.flatnonzero(reach)):
         hat = float(query.factual[query.schema.starts[j]])
         ball.lower[j], ball.upper[j] = max(ball.lower[j], hat - reach[j]), min(ball.upper[j], hat + reach[j])
@@ -227,20 +238,28 @@ def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
             ball.keep_levels(j, part > 0)
         elif not reach[j] and not np.isnan(part[0]):
             ball.lower[j] = ball.upper[j] = part[0]
-    low, high = score_bounds(form, ball)
-    width = float(np.max(high - low))
-    double = noise * float(np.finfo(np.float64).eps) / goal.model.rounding
-    rounding = max(PROGRAM_ROUNDINGS * double, MODEL_ROUNDINGS * noise)
-    return BEYOND_A_TIE_IN_BALL * (width if np.isfinite(width) else 1.0) + rounding
+    return ball
 
 
 def _wary(goal: Goal, box: Box, share: float) -> Form:
     """Return the form in which members of a hard vote clear their ties, by a share of what a solver can tell from one."""
+    return _firm(goal, box, share * BEYOND_A_VOTE_IN_BALL)
+
+
+def _firm(goal: Goal, box: Box, share: float) -> Form:
+    """Return the form in which members of a hard vote lead by a share of what their leads range over in a box."""
     if not isinstance(goal, ClassGoal):
         return goal.read.form
     n = goal.read.form.n_outputs
     good = np.where(np.arange(n) == goal.index, 1.0, -1.0) if n > 1 else np.array([2.0 * goal.index - 1.0])
-    return wary(goal.read.form, good, box, share * BEYOND_A_VOTE_IN_BALL)
+    return wary(goal.read.form, good, box, share)
+
+
+def _firmer(query: Query, goal: Goal, reach: FloatArray) -> tuple[Form, ...]:
+    """Return forms in which members lead by what a ball takes from them, at most or about; none without a hard vote."""
+    ball = _ball(query, reach)
+    forms = tuple(_firm(goal, ball, 0.5 * share) for share in query.tuning.balls.firmer)
+    return () if forms[0] is goal.read.form else forms
 
 
 def _ties_hold(goal: Goal) -> bool:

@@ -87,6 +87,8 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
         What the reach is made of, before grids.
     attacked
         The form that the adversary attacks, where it is another: see `ifonly.criteria.robustness.wary`.
+    firmer
+        Forms of the explained model in which an answer is likely to withstand, the firmest first.
     """
 
     goal: Goal
@@ -102,6 +104,7 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
     radius: float = 0.0
     ranges: FloatArray = field(default_factory=lambda: np.zeros(0))
     attacked: Form | None = None
+    firmer: tuple[Form, ...] = ()
 
     @property
     def enough(self) -> float:

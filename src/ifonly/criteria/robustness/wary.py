@@ -20,7 +20,7 @@ from ifonly.models.forms.votes import Votes
 from ifonly.models.rules import Sign
 from ifonly.program.box import Box
 
-__all__ = ["wary"]
+__all__ = ["votes_of", "wary"]
 
 
 def wary(form: Form, good: FloatArray, box: Box, share: float) -> Form:
@@ -37,6 +37,13 @@ def wary(form: Form, good: FloatArray, box: Box, share: float) -> Form:
         each = zip(form.inner.parts, np.split(good @ form.weights, ends), strict=True)
         return _unless_same(form, tuple(wary(part, own, box, share) for part, own in each))
     return _wary_votes(form, good, box, share) if isinstance(form, Votes) and form.raw() else form
+
+
+def votes_of(form: Form) -> list[Votes]:
+    """Return the members of a vote whose scores are continuous."""
+    if isinstance(form, Mean | Combination) and isinstance(form.inner, Stack):
+        return [votes for part in form.inner.parts for votes in votes_of(part)]
+    return [form] if isinstance(form, Votes) and form.raw() else []
 
 
 def _unless_same(form: Mean | Combination, parts: tuple[Form, ...]) -> Form:
