@@ -29,10 +29,11 @@ from ifonly.question.goal import ClassGoal
 from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
+from ifonly.tolerances import FEASIBILITY, TINY
 
 __all__ = ["worst_vote"]
 
-_MIXES = (0.25, 0.5, 0.75)  # shares of two steepest directions, between which the deepest point of both may lie
+_MIXES = 32  # directions between two steepest ones that are tried: the deepest point of both lies between them
 
 
 def worst_vote(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> Worst | None:
@@ -57,7 +58,7 @@ class _Round:
         self.demand, self.u, self.numbers, self.k = demand, u, numbers, k
         self.schema = demand.limits.schema
         self.at = np.array([self.schema.starts[j] for j in numbers])
-        self.reach = demand.reach[numbers]
+        self.reach, self.ball = demand.reach[numbers], demand.ball(u)
         self.tangents: list[FloatArray] = []
 
     def run(self, backend: Backend, limits: Limits, deadline: Deadline) -> Worst:
@@ -80,16 +81,16 @@ class _Round:
             least = self._lead(point)
             if least < demand.enough:
                 return Worst(False, *self._deepest(point))
-            if length <= 1.0 and self._lead(point, self.demand.form) < demand.enough:
-                return Worst(False, least, point)  # at a tie of what is attacked, short of all that is asked for
-            if length <= 1.0:
-                break  # the program and the form do not agree on a point: nothing is proven
+            if length <= 1.0 + FEASIBILITY:  # a solver sees no farther
+                # at a tie of what is attacked, and short of all that is asked for; else program and form do not agree
+                short = self._lead(point, demand.form) < demand.enough
+                return Worst(False, *self._deepest(point)) if short else Worst(False)
             self.tangents.append(away / length)
         return Worst(False)
 
     def _program(self) -> tuple[Variables, Mip]:
         form, mip = self._form, Mip()
-        x = Variables(mip, self.demand.ball(self.u), self.u, form.cuts(), form.raw())
+        x = Variables(mip, self.ball, self.u, form.cuts(), form.raw())
         mip.minimise(self.demand.goal.gaps(form.embed(mip, x), 0.0)[self.k])
         for normal in self.tangents:
             # normal @ ((y - u) / reach) <= 1: the tangent of the ball at a point of length 1
@@ -101,44 +102,71 @@ class _Round:
         return zip(self.numbers, self.at, normal, self.reach, strict=True)
 
     def _onto_the_ball(self, y: FloatArray, normal: FloatArray) -> FloatArray:
-        """Return the point in the direction of `y` at which the ball ends; numbers on a grid stay within it."""
+        """Return the point in a direction at which the ball ends, or the bounds: a number drawn in stays in the ball."""
         point = y.copy()
         for j, i, n, r in self._each(normal):
             feature, shift = self.schema.features[j], n * r
             assert isinstance(feature, Numeric)
             if feature.step is not None:
                 shift = np.sign(shift) * float(grid_floor(feature, np.array([abs(shift)]))[0])
-            point[i] = feature.snap(float(self.u[i]) + shift)
+            point[i] = np.clip(feature.snap(float(self.u[i]) + shift), self.ball.lower[j], self.ball.upper[j])
         return point
 
     def _deepest(self, point: FloatArray) -> tuple[float, FloatArray]:
-        """Return the lead at, and the one of a few points of the ball that break the demand most clearly."""
-        members, goal = votes_of(self._form), self.demand.goal
+        """Return the lead at, and the one of many points of the ball at which the members that it takes are farthest over."""
+        rows = np.array([point])
+        slopes = self._slopes()
+        over = np.flatnonzero(self._gaps(rows)[0] < 0.0)
+        normals = slopes[over]
+        pairs = [(normals[a], normals[b]) for a, b in combinations(range(len(over)), 2)]
+        shares = np.linspace(0.0, 1.0, _MIXES + 1)[:, None]
+        mixed = [n * shares + m * (1.0 - shares) for n, m in pairs] or [normals]
+        best = self._clearest(rows, np.concatenate(mixed))
+        around = (best[self.at] - self.u[self.at]) / self.reach
+        # once more, more finely, between the best and the neighbours that it had
+        steps = np.linspace(-1.0, 1.0, _MIXES + 1)[:, None] / _MIXES
+        finer = [around + steps * (n - m) for n, m in pairs] or [normals]
+        best = self._clearest(best[None, :], np.concatenate(finer))
+        return self._lead(best, self.demand.form), best
+
+    def _clearest(self, rows: FloatArray, directions: FloatArray) -> FloatArray:
+        """Return the row, or the point in one of the directions, that takes the members it needs farthest beyond ties."""
+        length = np.linalg.norm(directions, axis=1)
+        unit = directions[length > 0.0] / length[length > 0.0, None]
+        rows = np.concatenate([rows, *(self._onto_the_ball(self.u, n)[None, :] for n in unit)])
+        depth = -self._leads(rows)
+        broken = lead(self.demand.goal, self.demand.form(rows)) < self.demand.enough
+        needed = int((depth[broken] > 0.0).sum(axis=1).min())
+        clear = np.where(broken, np.sort(depth, axis=1)[:, -max(needed, 1)], -np.inf)
+        return np.asarray(rows[int(clear.argmax())])
+
+    def _leads(self, rows: FloatArray) -> FloatArray:
+        """Return by how much each member votes for the wanted class, in units of the steepest change of it over the ball."""
+        return np.minimum.reduceat(self._gaps(rows), self.firsts, axis=1)
+
+    def _gaps(self, rows: FloatArray) -> FloatArray:
+        """Return the leads of the wanted class over each other one, member by member."""
+        goal = self.demand.goal
         assert isinstance(goal, ClassGoal)
+        columns = []
+        for member in votes_of(self.demand.form):
+            for pair, gap in zip(member.pairs(), member.gaps()(rows).T, strict=True):
+                if goal.index in pair:
+                    columns.append(gap if pair[0] == goal.index else -gap)
+        return np.column_stack(columns) / self.size
 
-        def leads(rows: FloatArray) -> FloatArray:
-            return np.column_stack([m.read.decision.lead(m.read.form(rows), goal.index) for m in members])
-
-        over = np.flatnonzero(leads(point[None, :])[0] < 0.0)
-        ends = np.repeat(self.u[None, :], 2 * len(self.at), axis=0)
-        ends[np.arange(len(self.at)), self.at] += self.reach
-        ends[len(self.at) + np.arange(len(self.at)), self.at] -= self.reach
-        up, down = np.split(leads(ends)[:, over], 2)
-        slopes = (down - up).T  # per member that went over: the direction in which it goes farther, in half-axes
-        size = np.linalg.norm(slopes, axis=1)
-        size[size == 0.0] = 1.0
-        normals = slopes / size[:, None]
-        mixed = [normals[a] * t + normals[b] * (1.0 - t) for a, b in combinations(range(len(over)), 2) for t in _MIXES]
-        directions = [
-            n / length for n in (*normals, *mixed, normals.sum(axis=0)) if (length := np.linalg.norm(n)) > 0.0
-        ]
-        rows = np.array([point, *(self._onto_the_ball(self.u, n) for n in directions)])
-        broken = lead(self.demand.goal, self._form(rows)) < self.demand.enough
-        depth = np.where(leads(rows) < 0.0, -leads(rows), np.inf)
-        depth[:, over] /= size
-        clear = np.where(broken, depth.min(axis=1), -np.inf)
-        best = int(clear.argmax())
-        return self._lead(rows[best]), rows[best]
+    def _slopes(self) -> FloatArray:
+        """Return per lead the direction in which it falls, in half-axes, and note how steeply: exact for linear members."""
+        members, n = votes_of(self.demand.form), len(self.at)
+        others = [m.n_outputs - 1 for m in members]
+        self.firsts, self.size = np.cumsum([0, *others])[:-1], np.ones(sum(others))
+        ends = np.repeat(self.u[None, :], 2 * n, axis=0)
+        ends[np.arange(n), self.at] += self.reach
+        ends[n + np.arange(n), self.at] -= self.reach
+        up, down = np.split(self._gaps(ends), 2)
+        slopes = (down - up).T
+        self.size = np.maximum(np.linalg.norm(slopes, axis=1), TINY)
+        return np.asarray(slopes / self.size[:, None])
 
     @property
     def _form(self) -> Form:
