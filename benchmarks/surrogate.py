@@ -5,8 +5,9 @@ tanh network and a Gaussian process, on German Credit, Heart, COMPAS and HELOC. 
 that the model puts in the unwanted class, with nothing demanded but the outcome. Every answer is predicted anew by the
 model; the distance is the change in each number over its range, plus 1 per switched category.
 
-Growing Spheres knows no whole numbers, so that 1.3 former credits are an answer to it. `ifonly-fractions` is ours with that
-freedom: numbers of every column may be fractions, within its range.
+Growing Spheres knows no whole numbers and no ranges, so that 1.3 former credits, and a loan over -17 months, are answers to
+it. `ifonly-fractions` is ours with the first of these freedoms: numbers of every column may be fractions, within its range.
+`growing-spheres-within` is theirs without the second.
 
 ``--records FILE`` keeps every answer as it comes; what is there already is not asked again, so a table can be run in pieces.
 """
@@ -44,8 +45,8 @@ from ifonly.runtime.tuning import Reading, Tuning  # noqa: E402
 
 __all__ = ["METHODS", "MODELS", "Answered", "main", "measure", "summary"]
 
-OURS, FRACTIONS, SPHERES = "ifonly", "ifonly-fractions", "growing-spheres"
-METHODS = (OURS, "nice", "dice-random", "dice-genetic", SPHERES, FRACTIONS)
+OURS, FRACTIONS, SPHERES, WITHIN = "ifonly", "ifonly-fractions", "growing-spheres", "growing-spheres-within"
+METHODS = (OURS, "nice", "dice-random", "dice-genetic", SPHERES, WITHIN, FRACTIONS)
 Ask = Callable[[int], FloatArray | None]
 _ROWS = 1000
 
@@ -160,15 +161,15 @@ def ours(case: Case, seconds: float, *, fractions: bool = False) -> Ask:
     return ask
 
 
-def spheres(case: Case, seconds: float) -> Ask:
-    """Return Growing Spheres."""
+def spheres(case: Case, seconds: float, *, within: bool = False) -> Ask:
+    """Return Growing Spheres; as published it leaves the ranges of the data, `within` it does not."""
 
     def wanted(codes: FloatArray) -> Any:
         return np.asarray(case.estimator.predict(case.encoding.matrix(codes))) == case.table.wanted
 
     def ask(row: int) -> FloatArray | None:
         codes = case.encoding.codes(case.matrix[row][None, :])[0]
-        found = grow(codes, case.encoding, wanted, seconds=seconds)
+        found = grow(codes, case.encoding, wanted, within=within, seconds=seconds)
         return None if found is None else case.encoding.matrix(found[None, :])[0]
 
     return ask
@@ -176,9 +177,11 @@ def spheres(case: Case, seconds: float) -> Ask:
 
 def run(case: Case, method: str, rows: list[int], seconds: float, cache: Path | None) -> Iterator[Answered]:
     """Measure a method on a case; a peer that cannot be had here is left out, and named."""
-    if method in (OURS, FRACTIONS, SPHERES):
-        ask = spheres(case, seconds) if method == SPHERES else ours(case, seconds, fractions=method == FRACTIONS)
-        yield from measure(case, method, ask, rows)
+    if method in (SPHERES, WITHIN):
+        yield from measure(case, method, spheres(case, seconds, within=method == WITHIN), rows)
+        return
+    if method in (OURS, FRACTIONS):
+        yield from measure(case, method, ours(case, seconds, fractions=method == FRACTIONS), rows)
         return
     try:
         session = open_session(method, case, cache=cache)

@@ -8,7 +8,8 @@ class appear; the nearest of them is e. Feature selection: of the coordinates in
 differs least back to the factual's, as long as the class stays.
 
 Numbers are scaled to their range; a category has a coordinate per level, and a point has the level whose coordinate is
-greatest. Frozen features are not drawn. The method knows no whole numbers and no ranges.
+greatest. Frozen features are not drawn. The method knows no whole numbers and no ranges: of a loan, it proposes durations
+below 0. With ``within``, which is not in the paper, numbers that leave their range are drawn to its end.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ def grow(
     wanted: Wanted,
     *,
     frozen: tuple[str, ...] = (),
+    within: bool = False,
     eta: float = 0.5,
     count: int = 2000,
     seconds: float = np.inf,
@@ -58,6 +60,8 @@ def grow(
         One number per feature; of a category, the position of its level.
     wanted
         Says which coded rows have the wanted class.
+    within
+        Whether numbers keep to their range.
     eta
         The first radius, in units of the ranges.
     count
@@ -65,7 +69,7 @@ def grow(
     """
     deadline = time.perf_counter() + seconds
     rng = np.random.default_rng(seed)
-    space = _Space(factual, encoding, frozen)
+    space = _Space(factual, encoding, frozen, within=within)
     for _ in range(_HALVINGS):
         if not wanted(space.codes(in_layer(rng, count, space.size, 0.0, eta))).any():
             break
@@ -108,8 +112,8 @@ def _sparser(factual: FloatArray, enemy: FloatArray, encoding: Encoding, wanted:
 class _Space:
     """Moves from the factual in scaled coordinates, and the coded rows they lead to."""
 
-    def __init__(self, factual: FloatArray, encoding: Encoding, frozen: tuple[str, ...]) -> None:
-        self.factual = factual
+    def __init__(self, factual: FloatArray, encoding: Encoding, frozen: tuple[str, ...], *, within: bool) -> None:
+        self.factual, self.within = factual, within
         self.free = [(j, f) for j, f in enumerate(encoding.fields) if f.name not in frozen]
         self.size = sum(len(f.levels) if f.kind == "category" else 1 for _, f in self.free)
 
@@ -126,5 +130,7 @@ class _Space:
             else:
                 width = 1
                 out[:, j] = self.factual[j] + z[:, at] * field.span
+                if self.within:
+                    out[:, j] = np.clip(out[:, j], min(field.low, self.factual[j]), max(field.high, self.factual[j]))
             at += width
         return out

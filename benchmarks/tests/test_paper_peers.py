@@ -48,6 +48,18 @@ def test_growing_spheres_shrinks_its_first_ball() -> None:
     assert 1.1 <= found[0] < 1.15
 
 
+def test_growing_spheres_leaves_its_ranges_unless_told_not_to() -> None:
+    """Wanted is a > 11 or b > 9.5, from (9, 1), in ranges of 0 to 10: what is nearer does not exist."""
+    factual = np.array([9.0, 1.0])
+    beyond = growing_spheres.grow(factual, PLANE, lambda rows: (rows[:, 0] > 11.0) | (rows[:, 1] > 9.5))
+    within = growing_spheres.grow(factual, PLANE, lambda rows: (rows[:, 0] > 11.0) | (rows[:, 1] > 9.5), within=True)
+    assert beyond is not None
+    assert within is not None
+    assert beyond[0] > 11.0
+    assert within[0] == 9.0
+    assert 9.5 < within[1] <= 10.0
+
+
 def test_growing_spheres_keeps_what_is_frozen_and_whole_categories() -> None:
     factual = np.array([1.0, 0.0, 30.0])
     found = growing_spheres.grow(factual, MIXED, lambda rows: rows[:, 1] == 2, frozen=("age", "years"))
