@@ -49,6 +49,7 @@ class Balls(Group):
     lift_gap: float = 0.02  # to which such a lift is solved; guess
     firmer: tuple[float, ...] = (1.0, 0.7)  # shares of what a box takes from members of a vote, to ask for first; guess
     tangents: int = 200  # of an l2 ball, for one attack on a hard vote; guess: a dozen are the rule
+    mixes: int = 32  # directions between the steepest ones of two members in which an attack is deepened; guess
     sweeps: int = 2  # over the features, to pull a robust point back; guess
     spread: int = 65  # values of one feature that are tried on the way; guess
     pulling: float = 0.2  # share of the time left that this may take; guess

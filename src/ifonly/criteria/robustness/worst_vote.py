@@ -33,8 +33,6 @@ from ifonly.tolerances import FEASIBILITY, TINY
 
 __all__ = ["worst_vote"]
 
-_MIXES = 32  # directions between two steepest ones that are tried: the deepest point of both lies between them
-
 
 def worst_vote(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> Worst | None:
     """Return an attack on `u`; None for another ball or form, or where not every number of the ball enters by its value."""
@@ -44,7 +42,7 @@ def worst_vote(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limit
         return None
     worst = Worst(True)
     for k in range(len(demand.goal.gaps([Affine()] * form.n_outputs, 0.0))):
-        found = _Round(demand, u, sorted(numbers), k).run(backend, limits, deadline)
+        found = _Round(demand, u, sorted(numbers), k, limits.tuning.balls.mixes).run(backend, limits, deadline)
         if found.point is None and not found.closed:
             return found
         worst = found if found.least < worst.least else worst
@@ -54,12 +52,13 @@ def worst_vote(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limit
 class _Round:
     """Outer approximation of one ball (Duran and Grossmann 1986), for one gap of the goal."""
 
-    def __init__(self, demand: KeepsLead, u: FloatArray, numbers: list[int], k: int) -> None:
+    def __init__(self, demand: KeepsLead, u: FloatArray, numbers: list[int], k: int, mixes: int) -> None:
         self.demand, self.u, self.numbers, self.k = demand, u, numbers, k
         self.schema = demand.limits.schema
         self.at = np.array([self.schema.starts[j] for j in numbers])
         self.reach, self.ball = demand.reach[numbers], demand.ball(u)
         self.tangents: list[FloatArray] = []
+        self.mixes = mixes
 
     def run(self, backend: Backend, limits: Limits, deadline: Deadline) -> Worst:
         """Look for a point of the ball whose lead is not enough, until there is none outside of it either."""
@@ -93,8 +92,8 @@ class _Round:
         x = Variables(mip, self.ball, self.u, form.cuts(), form.raw())
         mip.minimise(self.demand.goal.gaps(form.embed(mip, x), 0.0)[self.k])
         for normal in self.tangents:
-            # normal @ ((y - u) / reach) <= 1: the tangent of the ball at a point of length 1
             parts = ((x.raw(j) - float(self.u[i])) * float(n / r) for j, i, n, r in self._each(normal))
+            # normal @ ((y - u) / reach) <= 1: the tangent of the ball at a point of length 1
             mip.row(Affine.total(parts), upper=1.0)
         return x, mip
 
@@ -119,12 +118,12 @@ class _Round:
         over = np.flatnonzero(self._gaps(rows)[0] < 0.0)
         normals = slopes[over]
         pairs = [(normals[a], normals[b]) for a, b in combinations(range(len(over)), 2)]
-        shares = np.linspace(0.0, 1.0, _MIXES + 1)[:, None]
+        shares = np.linspace(0.0, 1.0, self.mixes + 1)[:, None]
         mixed = [n * shares + m * (1.0 - shares) for n, m in pairs] or [normals]
         best = self._clearest(rows, np.concatenate(mixed))
         around = (best[self.at] - self.u[self.at]) / self.reach
         # once more, more finely, between the best and the neighbours that it had
-        steps = np.linspace(-1.0, 1.0, _MIXES + 1)[:, None] / _MIXES
+        steps = np.linspace(-1.0, 1.0, self.mixes + 1)[:, None] / self.mixes
         finer = [around + steps * (n - m) for n, m in pairs] or [normals]
         best = self._clearest(best[None, :], np.concatenate(finer))
         return self._lead(best, self.demand.form), best
