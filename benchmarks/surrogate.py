@@ -7,7 +7,8 @@ model; the distance is the change in each number over its range, plus 1 per swit
 
 Growing Spheres knows no whole numbers and no ranges, so that 1.3 former credits, and a loan over -17 months, are answers to
 it. `ifonly-fractions` is ours with the first of these freedoms: numbers of every column may be fractions, within its range.
-`growing-spheres-within` is theirs without the second.
+`ifonly-free` is ours with both: fractions, and up to one range beyond the ends. `growing-spheres-within` is theirs without
+the second.
 
 ``--records FILE`` keeps every answer as it comes; what is there already is not asked again, so a table can be run in pieces.
 """
@@ -45,8 +46,9 @@ from ifonly.runtime.tuning import Reading, Tuning  # noqa: E402
 
 __all__ = ["METHODS", "MODELS", "Answered", "main", "measure", "summary"]
 
-OURS, FRACTIONS, SPHERES, WITHIN = "ifonly", "ifonly-fractions", "growing-spheres", "growing-spheres-within"
-METHODS = (OURS, "nice", "dice-random", "dice-genetic", SPHERES, WITHIN, FRACTIONS)
+OURS, FRACTIONS, FREE = "ifonly", "ifonly-fractions", "ifonly-free"
+SPHERES, WITHIN = "growing-spheres", "growing-spheres-within"
+METHODS = (OURS, "nice", "dice-random", "dice-genetic", SPHERES, WITHIN, FRACTIONS, FREE)
 Ask = Callable[[int], FloatArray | None]
 _ROWS = 1000
 
@@ -139,11 +141,14 @@ def measure(case: Case, method: str, ask: Ask, rows: list[int] | None = None) ->
         )
 
 
-def ours(case: Case, seconds: float, *, fractions: bool = False) -> Ask:
-    """Return ifonly with a surrogate, with the distance of the table as its only cost."""
+def ours(case: Case, seconds: float, *, fractions: bool = False, beyond: float = 0.0) -> Ask:
+    """Return ifonly with a surrogate, with the distance of the table as its only cost.
+
+    With `fractions` numbers need not be whole, and may lie `beyond` their ends by so many ranges.
+    """
     frame, schema = case.table.frame, case.table.schema
     if fractions:
-        free = [Numeric(f.name, f.lower, f.upper) if isinstance(f, Integer) else f for f in schema.features]
+        free = [_fractional(f, beyond) if isinstance(f, Numeric) else f for f in schema.features]
         frame, schema = frame.astype({f.name: float for f in free if isinstance(f, Numeric)}), Schema(tuple(free))
     # The ranges by which the table measures: those of the whole data set, not of the rows that the model was fitted on.
     spans = {field.name: field.span for field in case.encoding.fields if field.kind != "category"}
@@ -159,6 +164,14 @@ def ours(case: Case, seconds: float, *, fractions: bool = False) -> Ask:
         return case.row_of(answer[0].row)
 
     return ask
+
+
+def _fractional(feature: Numeric, beyond: float) -> Numeric:
+    """Return a number as a fraction, with its ends moved outwards by so many ranges."""
+    if not beyond and not isinstance(feature, Integer):
+        return feature
+    more = beyond * (feature.upper - feature.lower)
+    return Numeric(feature.name, feature.lower - more, feature.upper + more)
 
 
 def spheres(case: Case, seconds: float, *, within: bool = False) -> Ask:
@@ -180,8 +193,9 @@ def run(case: Case, method: str, rows: list[int], seconds: float, cache: Path | 
     if method in (SPHERES, WITHIN):
         yield from measure(case, method, spheres(case, seconds, within=method == WITHIN), rows)
         return
-    if method in (OURS, FRACTIONS):
-        yield from measure(case, method, ours(case, seconds, fractions=method == FRACTIONS), rows)
+    if method in (OURS, FRACTIONS, FREE):
+        ask = ours(case, seconds, fractions=method != OURS, beyond=float(method == FREE))
+        yield from measure(case, method, ask, rows)
         return
     try:
         session = open_session(method, case, cache=cache)
