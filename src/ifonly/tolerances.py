@@ -34,6 +34,7 @@ __all__ = [
     "LP_EXACT",
     "LP_ROOM",
     "MODEL_ROUNDINGS",
+    "MOST_BEYOND_A_VOTE",
     "MOST_COUNTS",
     "MULTIPLE",
     "NOISE",
@@ -138,6 +139,8 @@ BEYOND_A_TIE_IN_BALL = 10.0 * FEASIBILITY
 # Of what the score of a member of a hard vote ranges over: by how much it must clear its own ties all over a ball. Its rows
 # have a big-M of that range, so a solver may be off by FEASIBILITY of it; the adversary attacks with half of this.
 BEYOND_A_VOTE_IN_BALL = 4.0 * FEASIBILITY
+# Of what that score ranges over in the ball: more than this it need not clear its ties by, whatever other columns range over.
+MOST_BEYOND_A_VOTE = 100.0 * FEASIBILITY
 
 SOLVER_ROUNDINGS = 1e8  # roundings of a score that the tolerances of a solver may be worth
 

@@ -33,7 +33,13 @@ from ifonly.question.wrapping import Ranges
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.warning_filters import few_filters
 from ifonly.solvers.backend import Backend
-from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, BEYOND_A_VOTE_IN_BALL, MODEL_ROUNDINGS, PROGRAM_ROUNDINGS
+from ifonly.tolerances import (
+    BEYOND_A_TIE_IN_BALL,
+    BEYOND_A_VOTE_IN_BALL,
+    MODEL_ROUNDINGS,
+    MOST_BEYOND_A_VOTE,
+    PROGRAM_ROUNDINGS,
+)
 
 __all__ = ["Robustness"]
 
@@ -147,7 +153,7 @@ class Robustness(Remarks, Criterion, Ranges):
             demand = KeepsLead(
                 self._text(goal, i, ball=bool(reach.any())),
                 goal,
-                _wary(goal, limits, 1.0) if reach.any() else goal.read.form,
+                _wary(query, goal, reach, 1.0) if reach.any() else goal.read.form,
                 self.margin or 0.0,
                 room,
                 reach,
@@ -156,7 +162,7 @@ class Robustness(Remarks, Criterion, Ranges):
                 limits=limits,
                 radius=radius,
                 ranges=ranges,
-                attacked=_wary(goal, limits, 0.5) if reach.any() else None,
+                attacked=_wary(query, goal, reach, 0.5) if reach.any() else None,
                 firmer=_firmer(query, goal, reach) if reach.any() and not i else (),
             )
             out.append(demand)
@@ -241,24 +247,25 @@ def _ball(query: Query, reach: FloatArray) -> Box:
     return ball
 
 
-def _wary(goal: Goal, box: Box, share: float) -> Form:
+def _wary(query: Query, goal: Goal, reach: FloatArray, share: float) -> Form:
     """Return the form in which members of a hard vote clear their ties, by a share of what a solver can tell from one."""
-    return _firm(goal, box, share * BEYOND_A_VOTE_IN_BALL)
+    most = _ball(query, reach), share * MOST_BEYOND_A_VOTE
+    return _firm(goal, [(Box.of(query.schema, query.factual), share * BEYOND_A_VOTE_IN_BALL), most])
 
 
-def _firm(goal: Goal, box: Box, share: float) -> Form:
+def _firm(goal: Goal, rooms: Sequence[tuple[Box, float]]) -> Form:
     """Return the form in which members of a hard vote lead by a share of what their leads range over in a box."""
     if not isinstance(goal, ClassGoal):
         return goal.read.form
     n = goal.read.form.n_outputs
     good = np.where(np.arange(n) == goal.index, 1.0, -1.0) if n > 1 else np.array([2.0 * goal.index - 1.0])
-    return wary(goal.read.form, good, box, share)
+    return wary(goal.read.form, good, rooms)
 
 
 def _firmer(query: Query, goal: Goal, reach: FloatArray) -> tuple[Form, ...]:
     """Return forms in which members lead by what a ball takes from them, at most or about; none without a hard vote."""
     ball = _ball(query, reach)
-    forms = tuple(_firm(goal, ball, 0.5 * share) for share in query.tuning.balls.firmer)
+    forms = tuple(_firm(goal, [(ball, 0.5 * share)]) for share in query.tuning.balls.firmer)
     return () if forms[0] is goal.read.form else forms
 
 

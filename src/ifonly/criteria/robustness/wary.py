@@ -5,10 +5,15 @@ one: the cheapest answer has a ball whose surface touches a tie, and what lies n
 tell. With ``s_c - room`` in place of the wanted class's score ``s_c``, a tie lies `room` inside the class's own region.
 Answers are asked to hold with all of the room, and attacked with half of it; so what touches the first is clear of the
 second, and no point of the ball is left out.
+
+The room is a share of what a member's lead ranges over at all, because a solver is off by such a share; but no more than a
+share of what it ranges over in the ball: an outlier in a column that stays where it is must not make answers dearer. Where
+that leaves less than a solver can tell, ties are met again, and nothing is called proven.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,20 +28,21 @@ from ifonly.program.box import Box
 __all__ = ["votes_of", "wary"]
 
 
-def wary(form: Form, good: FloatArray, box: Box, share: float) -> Form:
-    """Return the form of a vote whose members clear their ties by a `share` of what their leads range over in a box.
+def wary(form: Form, good: FloatArray, rooms: Sequence[tuple[Box, float]]) -> Form:
+    """Return the form of a vote whose members clear their ties by a share of what their leads range over in a box.
 
+    Of several boxes with their shares in `rooms`, the least room counts.
     `good` has the sign, per score, of what a rise of it does for the goal. Forms that are no weighted sum of votes, and
     members whose scores take finitely many values, are what they were.
     """
     if isinstance(form, Mean):
-        parts = tuple(wary(part, good, box, share) for part in form.inner.parts)
+        parts = tuple(wary(part, good, rooms) for part in form.inner.parts)
         return _unless_same(form, parts)
     if isinstance(form, Combination) and isinstance(form.inner, Stack):
         ends = np.cumsum([part.n_outputs for part in form.inner.parts])[:-1]
         each = zip(form.inner.parts, np.split(good @ form.weights, ends), strict=True)
-        return _unless_same(form, tuple(wary(part, own, box, share) for part, own in each))
-    return _wary_votes(form, good, box, share) if isinstance(form, Votes) and form.raw() else form
+        return _unless_same(form, tuple(wary(part, own, rooms) for part, own in each))
+    return _wary_votes(form, good, rooms) if isinstance(form, Votes) and form.raw() else form
 
 
 def votes_of(form: Form) -> list[Votes]:
@@ -52,14 +58,13 @@ def _unless_same(form: Mean | Combination, parts: tuple[Form, ...]) -> Form:
     return form if same else replace(form, inner=Stack(parts))
 
 
-def _wary_votes(form: Votes, good: FloatArray, box: Box, share: float) -> Form:
+def _wary_votes(form: Votes, good: FloatArray, rooms: Sequence[tuple[Box, float]]) -> Form:
     """Return the votes with ``s_c - room`` in place of the score of the one class ``c`` that does good, if there is one."""
     best = int(np.argmax(good))
     others = np.delete(good, best)
     if not (good[best] > others.max() and np.allclose(others, others[0])):
         return form
-    low, high = score_bounds(form.gaps(), box)
-    room = share * max(float(b - a) for pair, a, b in zip(form.pairs(), low, high, strict=True) if best in pair)
+    room = min(share * _range(form, best, box) for box, share in rooms)
     read, n = form.read, form.read.form.n_outputs
     less = np.zeros(n)
     if isinstance(read.rule, Sign):
@@ -67,3 +72,9 @@ def _wary_votes(form: Votes, good: FloatArray, box: Box, share: float) -> Form:
     else:
         less[best] = -room
     return replace(form, read=replace(read, form=combine(read.form, np.eye(n), less)))
+
+
+def _range(form: Votes, best: int, box: Box) -> float:
+    """Return the widest range of a lead of class `best` over a box."""
+    low, high = score_bounds(form.gaps(), box)
+    return max(float(b - a) for pair, a, b in zip(form.pairs(), low, high, strict=True) if best in pair)

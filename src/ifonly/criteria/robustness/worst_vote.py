@@ -35,7 +35,7 @@ __all__ = ["worst_vote"]
 
 
 def worst_vote(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> Worst | None:
-    """Return an attack on `u`; None for another ball or form, or where not every number of the ball enters by its value."""
+    """Return an attack on `u`; None for another ball or form, or where it could not tell."""
     form = demand.attacked
     numbers = {int(j) for j in np.flatnonzero(demand.reach)}
     if demand.norm != "l2" or not demand.firmer or form is None or not numbers <= form.raw():
@@ -44,7 +44,7 @@ def worst_vote(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limit
     for k in range(len(demand.goal.gaps([Affine()] * form.n_outputs, 0.0))):
         found = _Round(demand, u, sorted(numbers), k, limits.tuning.balls.mixes).run(backend, limits, deadline)
         if found.point is None and not found.closed:
-            return found
+            return found if deadline.passed else None  # what it could not tell, the general adversary may
         worst = found if found.least < worst.least else worst
     return worst
 
