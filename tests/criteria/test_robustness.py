@@ -480,15 +480,13 @@ def test_an_outlier_in_a_column_that_is_not_off_does_not_make_a_vote_dearer(norm
     """By hand: of two members that must stay, the nearer one's lead is hardly above 0 at the worst end of the ball."""
     model, X = _hard_vote(1, 2)
     X.iloc[0, 1] = 1e6
-    scales = dict.fromkeys(X.columns, 5.0)
-    explainer = Explainer(
-        model, X, schema=Schema.infer(X, precision=None), criteria=[Proximity("l1", scale={**scales}, weights={1: 1e6})]
-    )
+    metric = Proximity("l1", scale=dict.fromkeys(X.columns, 5.0), weights={1: 1e6})
+    explainer = Explainer(model, X, schema=Schema.infer(X, precision=None), criteria=[metric])
     row = X.iloc[[int(np.flatnonzero(model.predict(X.to_numpy()) == 0)[1])]]
     answer = explainer.explain(row, want=1, criteria=[Robustness(radius=0.05, norm=norm, features=[X.columns[0]])])
     assert answer.status == "optimal"
     reach = 0.05 * float(X.iloc[:, 0].max() - X.iloc[:, 0].min())
-    ends = np.repeat(answer[0].row.to_numpy(), 2, axis=0) + [[reach, 0.0], [-reach, 0.0]]
+    ends = answer[0].row.to_numpy() + np.array([[reach, 0.0], [-reach, 0.0]])
     leads = np.sort([member.decision_function(ends).min() for member in model.estimators_])
     spans = [float(np.ptp(member.decision_function(ends))) for member in model.estimators_]
     assert 0.0 < leads[-2] <= 4e-4 * max(spans)
