@@ -84,8 +84,12 @@ class Guesser(Model):
 
 
 def may_guess(explainer: Explainer) -> bool:
-    """Whether the model's word is a class, so that a guess of it is right or wrong; a number is never guessed."""
-    return type(explainer.model) is Model and bool(explainer.model.read.classes)
+    """Whether the model's word is a class, so that a guess of it is right or wrong; a number is never guessed.
+
+    Nor is the word of nearest rows: at equal distances a form does not know which of them count.
+    """
+    model = explainer.model
+    return type(model) is Model and bool(model.read.classes) and model.by_form
 
 
 def guessing(explainer: Explainer) -> tuple[Explainer, Guesser]:

@@ -14,9 +14,10 @@ import pandas as pd
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
 from ifonly.data.tables import apart
+from ifonly.models.abilities import has_nearest
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import magnitude
-from ifonly.models.links import LINKS, Link, LinkName
+from ifonly.models.links import LINKS, Identity, Link, LinkName, NoLink
 from ifonly.models.own_links import OwnLink, ValueLink
 from ifonly.models.rules import RULES, Decision, Rule, RuleName
 from ifonly.program.box import Box
@@ -200,13 +201,29 @@ class Model:
         seen = self.rounding * float(magnitude(form, box, centred=True).max())
         return max(seen, self.input_rounding * float(magnitude(form, box).max()))
 
-    def scores(self, U: FloatArray) -> FloatArray:
-        """Return the form's scores of canonical rows; those of a single row are remembered for a while.
+    @property
+    def by_form(self) -> bool:
+        """Whether the form says what the estimator says, rounding aside; where nearest rows are tied it may not."""
+        return self.memo.get("by form", (), lambda: not has_nearest(self.read.form))
 
-        A question looks at its factual several times, and at its answer once more to show it.
+    def scores(self, U: FloatArray) -> FloatArray:
+        """Return the scores of canonical rows, by the form; those of a single row are remembered for a while.
+
+        A question looks at its factual several times, and at its answer once more to show it. Where rows of a table are
+        equally far, only the estimator knows which of them count, and its own probabilities or values are the scores.
         """
-        form = self.read.form
-        return form(U) if len(U) != 1 else self.memo.get("scores", U.tobytes(), lambda: _unchanging(form(U)))
+        if len(U) == 1:
+            return self.memo.get("scores", U.tobytes(), lambda: _unchanging(self._scores(U)))
+        return self._scores(U)
+
+    def _scores(self, U: FloatArray) -> FloatArray:
+        form, link = self.read.form, self.read.link
+        if not len(U) or self.by_form:
+            return form(U)
+        if not self.read.classes and isinstance(link, NoLink):
+            return np.asarray(self.predict(U), dtype=np.float64)[:, None]
+        own = self.predict_proba(U) if isinstance(link, Identity) else None
+        return form(U) if own is None else own
 
     def know(self, schema: Schema, factual: FloatArray, frame: Later[pd.DataFrame]) -> None:
         """Be told of a complete row and its frame, which nobody else has."""

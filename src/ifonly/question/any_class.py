@@ -82,7 +82,7 @@ class AnyClassGoal(Goal, Branches):
         del deadline
         if self.leader is not None:
             return None
-        behind = self._each(self.read.form(statement.query.factual[None, :]))[0]
+        behind = self._each(self.model.scores(statement.query.factual[None, :]))[0]
         order = [self.indices[i] for i in np.argsort(-np.nan_to_num(behind), kind="stable")]
         return [Branch(0.0, box, replace(self, leader=k), by_solver=False, name=k) for k in order]
 
@@ -120,7 +120,7 @@ class AnyClassGoal(Goal, Branches):
 
     def score_of(self, U: FloatArray) -> FloatArray:
         """Return the largest probability of a wanted class, or their largest lead where there are no probabilities."""
-        scores = self.read.form(U)
+        scores = self.model.scores(U)
         probabilities = self.read.probabilities(scores)
         if probabilities is None:
             return np.asarray(self._each(scores).max(axis=1))

@@ -167,9 +167,9 @@ class Goal(Proposes, Demand):
 
     # -- NumPy's side -------------------------------------------------------------------------------------------
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
-        """Say, by the form's scores, which rows have the wanted outcome."""
+        """Say, by their scores, which rows have the wanted outcome; by the model's word where a form does not know it."""
         del query
-        return self.holds_scores(self.model.scores(U))
+        return self.holds_scores(self.model.scores(U)) if self.model.by_form or not len(U) else self.confirmed(U)
 
     @abstractmethod
     def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
@@ -190,7 +190,7 @@ class Goal(Proposes, Demand):
     def said_of(self, U: FloatArray, scores: FloatArray, box: Box) -> npt.NDArray[np.bool_]:
         """Say which of many rows have the outcome, from their scores; the model itself where rounding could decide."""
         held = self.holds_scores(scores)
-        doubtful = ~(np.abs(self.lead(scores)) > self.rounding(self.read.form, box))
+        doubtful = ~(np.abs(self.lead(scores)) > self.rounding(self.read.form, box)) | (not self.model.by_form)
         if doubtful.any():
             held[doubtful] = self.confirmed(U[doubtful])
         return held
@@ -201,7 +201,8 @@ class Goal(Proposes, Demand):
         `form` has the same scores in the box, and perhaps its rounding is known already.
         """
         scores = self.model.scores(u[None, :])
-        if self.read.decision.clearance(scores)[0] <= self.rounding(self.read.form if form is None else form, box):
+        room = self.rounding(self.read.form if form is None else form, box)
+        if self.read.decision.clearance(scores)[0] <= room or not self.model.by_form:
             return self.read.classes.index(self.model.predict(u[None, :])[0])
         return int(self.read.decide(scores)[0])
 

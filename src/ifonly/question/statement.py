@@ -99,17 +99,21 @@ class Statement:
     def without(self, u: FloatArray, form: Form | None = None) -> Statement | None:
         """Return the statement without the part around `u` on which the scores are the same; None if there is no such part.
 
-        There is one if every number whose raw value matters lies on a grid: the cells around the others, and the values of
-        these. Where the model refuses `u`, it refuses all of that part. The scores are the model's, or those of another form.
+        There is one if every number whose raw value matters lies on a grid, or may not change: the cells around the others,
+        and the values of these. Where the model refuses `u`, it refuses all of that part. The scores are the model's, or
+        those of another form.
         """
         schema, by, form = self.query.schema, form, self.form if form is None else form
-        on_grid = all(schema.features[j].step is not None for j in form.raw())  # type: ignore[union-attr]
-        if not on_grid:
+        free = {j for j in form.raw() if schema.features[j].step is None}  # type: ignore[union-attr]
+        box = self.box() if free else self.query.limits
+        if any(box.lower[j] < box.upper[j] for j in free):
             return None
         limits = self.query.limits.copy()
         part = plateau(form, limits, u)
         for j in form.raw():
             part.lower[j] = part.upper[j] = u[schema.starts[j]]
+        for j in free:
+            limits.lower[j] = limits.upper[j] = u[schema.starts[j]]  # by a number that may not change nothing can leave
         return replace(self, demands=(*self.demands, Outside(part, limits, form.features(), by)))
 
     def box(self) -> Box:

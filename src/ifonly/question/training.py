@@ -121,13 +121,13 @@ class Training(Lean):
 
     @cached_property
     def sample_scores(self) -> FloatArray:
-        """The form's scores of the sample."""
-        return self.model.read.form(self.sample)
+        """The scores of the sample."""
+        return self.model.scores(self.sample)
 
     @cached_property
     def scores(self) -> FloatArray:
-        """The form's scores of the training rows."""
-        return self.model.read.form(self.U)
+        """The scores of the training rows."""
+        return self.model.scores(self.U)
 
     @cached_property
     def score_scale(self) -> float:

@@ -31,6 +31,7 @@ from ifonly.runtime.later import Later
 from ifonly.search.blame import explain_infeasibility
 from ifonly.search.course import Course
 from ifonly.search.engines import find
+from ifonly.search.incumbents import from_rows
 from ifonly.search.nudge import nudged
 from ifonly.solvers.backend import Backend, Limits
 from ifonly.tolerances import OPTIMALITY, SCORE_OPERATIONS, SOLVER_ROUNDINGS, relative_gap
@@ -162,17 +163,28 @@ class Question:
                 best = min(best, course.spare or best, key=itemgetter(1))
                 found = replace(found, bound=min(found.bound, course.bound), trail=course.trail)
                 return self._answer(best[0], found, course)
-            if course.firm and course.spare is None:
-                course.spare = self._first_verified(found, course.statement)
+            if course.spare is None:
+                course.spare = self._spare(found, course)
             if found.interrupted or found.u is None or self.deadline.passed:
                 break
             if course.rise():
                 continue
             finer = course.statement.refined(found.u)
-            stricter = finer if finer is not course.statement else self._ruled_out(finer, found.u)
+            # a point that is ruled out loses no other; a form that keeps away from ties does
+            exact = finer is course.statement or not self.query.model.by_form
+            stricter = self._ruled_out(course.statement, found.u) if exact else None
+            stricter = finer if stricter is None and finer is not course.statement else stricter
             if not course.go_on(stricter, finer):
                 break
         return self._end_of(course, found, first=first)
+
+    def _spare(self, found: Found, course: Course) -> tuple[FloatArray, float] | None:
+        """Return an answer that is confirmed, where the model refuses the optimum: what was met on the way, or from rows."""
+        spare = self._first_verified(found if course.firm else replace(found, ended=Ended.LIMIT), course.statement)
+        if spare is not None or self.query.model.by_form or self.deadline.passed:
+            return spare
+        found = from_rows(course.statement, self._limits(), self._search_deadline())
+        return self._first_verified(found, course.statement)
 
     def _say_impossible(self, course: Course, found: Found, *, first: bool) -> None:
         """Say that there is no answer; return where there is one that the model refuses, however wide the margin."""
@@ -185,7 +197,9 @@ class Question:
             if self.on_grids:
                 raise NoneOnGrids
             margin = max(course.statement.margin, course.origin.margin, beyond if course.none is None else -np.inf)
-            asked = replace(course.statement, margin=margin, tie=course.origin.tie)
+            # what nearest rows refuse at a number that may not change is asked again where it may
+            demands = course.statement.demands if self.query.model.by_form else course.origin.demands
+            asked = replace(course.statement, margin=margin, tie=course.origin.tie, demands=demands)
             error = explain_infeasibility(asked, self.backend, self._limits(), self.deadline, margin=beyond)
             if self.proof:
                 error.trail = b"" if course.none is None else self._kept(course.origin, course.none, np.inf)
@@ -398,7 +412,7 @@ class Question:
         read = self.query.model.read
         if read.classes:
             return read.classes[self.goal.class_of(row[0], self.statement.box(), self.statement.form)]
-        return float(read.decide(read.form(row))[0])
+        return float(read.decide(self.query.model.scores(row))[0])
 
     def of_factual(self) -> tuple[Any, float]:
         """Return what the model says of the factual, and its score."""

@@ -17,15 +17,18 @@ from ifonly.models.abilities import LinearScores
 from ifonly.models.forms.scan import Brackets, TreeScan
 from ifonly.program.box import Box
 from ifonly.question.abilities import Counts
+from ifonly.question.found import Found
 from ifonly.question.guidance import Proposes
 from ifonly.question.statement import Statement
+from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.memo import cached_property
 from ifonly.search.progress import Known, Progress
 from ifonly.search.reduce import Menu, Reducer
+from ifonly.solvers.backend import Limits
 from ifonly.tolerances import DUST as _DUST
 from ifonly.tolerances import ROUNDING as _TIE
 
-__all__ = ["Incumbents"]
+__all__ = ["Incumbents", "from_rows"]
 
 
 class Incumbents:
@@ -153,8 +156,13 @@ class Incumbents:
             self.progress.keep(u, float(cost))
 
     def accept(self, u: FloatArray) -> None:
-        """Keep a point of the solver's, which meets all demands by construction, if it is cheaper."""
-        self.progress.keep(u, float(self.statement.objective(u[None, :])[0]))
+        """Keep a point of the solver's, which meets all demands by construction, if it is cheaper.
+
+        The model may refuse it all the same; the incumbent that it replaces, which has been tested, is then as good.
+        """
+        before = self.progress.best
+        if self.progress.keep(u, float(self.statement.objective(u[None, :])[0])) and before is not None:
+            self.progress.pool.append(before.u)
 
     def _meets_all(self, u: FloatArray) -> bool:
         row = u[None, :]
@@ -162,9 +170,12 @@ class Incumbents:
         return inside and all(bool(d.holds(self.query, row)[0]) for d in self.statement.demands) and self._clears(row)
 
     def _clears(self, row: FloatArray) -> bool:
-        """Whether a point clears the margin as the program would: one that the model refused is not met again."""
+        """Whether a point clears the margin as the program would: one that the model refused is not met again.
+
+        Where the model itself has just confirmed it, no margin is needed.
+        """
         margin, goal = self.statement.margin, self.reducer.goal
-        return margin <= 0.0 or bool(goal.clears(self.statement.form(row), margin)[0])
+        return margin <= 0.0 or not self.query.model.by_form or bool(goal.clears(self.statement.form(row), margin)[0])
 
     @cached_property
     def _rounding(self) -> float:
@@ -402,6 +413,14 @@ class Incumbents:
                 below = float(total[k, m])
                 best = below, int(some[k]), int(second[m])
         return best
+
+
+def from_rows(statement: Statement, limits: Limits, deadline: Deadline) -> Found:
+    """Return an incumbent that has been tested, from training rows of the wanted outcome; no bound is known."""
+    progress = Progress(limits=limits, deadline=deadline)
+    Incumbents.of(statement, statement.box(), progress).rows()
+    progress.leave(-np.inf)
+    return progress.found()
 
 
 def _reached(gaps: FloatArray) -> npt.NDArray[np.bool_]:
