@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 
 from ifonly import (
     Actionability,
@@ -490,3 +495,28 @@ def test_an_outlier_in_a_column_that_is_not_off_does_not_make_a_vote_dearer(norm
     leads = np.sort([member.decision_function(ends).min() for member in model.estimators_])
     spans = [float(np.ptp(member.decision_function(ends))) for member in model.estimators_]
     assert 0.0 < leads[-2] <= 4e-4 * max(spans)
+
+
+def test_a_further_model_is_asked_at_its_threshold_whatever_the_size_of_a_column() -> None:
+    """By enumeration: a whole number around 1e9 is off by a tenth of a probability by the bound of its rounding alone."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"w": 999_999_997 + rng.integers(0, 5, 120), "d": rng.integers(0, 9, 120)})
+    signal = (X["w"] - 999_999_999) * (X["d"] - 4) + rng.normal(0, 2, 120)
+    y = np.digitize(signal, [-2.0, 2.0])
+
+    def fitted(seed: int) -> Any:
+        network = MLPClassifier((6, 4), max_iter=200, random_state=seed, solver="lbfgs", alpha=0.05)
+        return make_pipeline(MinMaxScaler(), CalibratedClassifierCV(network, cv=3, ensemble=False)).fit(X, y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two hundred steps are enough here
+        one, other = fitted(0), fitted(1)
+    grid = pd.DataFrame(list(itertools.product(range(999_999_997, 1_000_000_002), range(9))), columns=["w", "d"])
+    shares = np.minimum(one.predict_proba(grid)[:, 2], other.predict_proba(grid)[:, 2])
+    row, level = grid.iloc[[int(shares.argmin())]], float(np.sort(shares)[-4] - 1e-3)
+    house = [Proximity("l1", scale="range")]
+    answer = Explainer(one, X, criteria=house).explain(
+        row, want=Target(2, probability=level), criteria=[Robustness(models=[other])]
+    )
+    cost = (np.abs(grid.to_numpy() - row.to_numpy()) / [4, 8]).sum(axis=1)[shares >= level].min()
+    assert answer[0].certificate.objective == pytest.approx(cost, rel=1e-6)

@@ -69,6 +69,36 @@ def test_optimum_equals_enumeration(seed: int, which: str, monkeypatch: pytest.M
     assert model.predict(answer.frame())[0] == want
 
 
+LEVELS = ["none", "some", "much", "all"]
+
+
+@pytest.mark.filterwarnings("ignore::ifonly.FactualViolatesDemand")
+@pytest.mark.parametrize("which", KERNELS)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_level_that_is_not_allowed_is_left_for_the_cheapest_one(
+    seed: int, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IFONLY_KERNEL", which)
+    rng = np.random.default_rng(seed)
+    grid = pd.DataFrame(list(itertools.product(range(5), LEVELS, LEVELS)), columns=["size", "risk", "use"])
+    places = grid.assign(risk=grid["risk"].map(LEVELS.index), use=grid["use"].map(LEVELS.index)).to_numpy()
+    for column in ("risk", "use"):
+        grid[column] = pd.Categorical(grid[column], LEVELS, ordered=True)
+    columns = make_column_transformer((OneHotEncoder(), ["risk", "use"]), remainder="passthrough")
+    model = make_pipeline(columns, RandomForestClassifier(1 + 2 * seed, max_depth=4, random_state=seed))
+    said = model.fit(grid, places[:, 0] + rng.integers(0, 4, len(grid)) > 3 + places[:, 1]).predict(grid)
+    explainer = Explainer(model, grid, criteria=[Proximity("linf")])
+    for row in np.flatnonzero(~said & (places[:, 1] == 3))[::3]:
+        allowed = list(rng.choice(3, 2, replace=False))
+        good = said & np.isin(places[:, 1], allowed)
+        only = Actionability(allow={"risk": [LEVELS[k] for k in allowed]})
+        cost = np.max(np.abs(places - places[row]) / [4, 3, 3], axis=1)
+        if good.any():
+            answer = explainer.explain(grid.iloc[[row]], want=True, criteria=[only])
+            assert answer[0].certificate.proven
+            assert answer[0].certificate.objective == pytest.approx(cost[good].min(), abs=1e-6)
+
+
 X = people(400)
 Y = labels(X)
 MODELS = {

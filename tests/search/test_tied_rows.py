@@ -93,3 +93,24 @@ def test_the_value_that_is_shown_is_the_regressors_own() -> None:
         if answer is not None:
             assert answer.prediction == pytest.approx(now, rel=1e-12)
             assert float(model.predict(answer.rows())[0]) >= now + 0.2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_lost_in_the_squares_of_a_large_column_is_a_tie(seed: int) -> None:
+    """Brute force subtracts squares around 1e18: what columns of a few units decide is rounding, and not proven."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"w": rng.integers(0, 6, 30), "r": rng.choice([0.9e9, 1.24468985e9, 2.9e9], 30)})
+    y = np.where(rng.random(30) < 0.5, "no", "yes")
+    model = KNeighborsClassifier(1, algorithm="brute").fit(X, y)
+    for i in range(0, len(X), 8):
+        row = X.iloc[[i]]
+        now = model.predict(row)[0]
+        answer = asked(model, X, row, "no" if now == "yes" else "yes", "highs only")
+        if answer is None or answer.status != "optimal":
+            continue
+        line = pd.DataFrame({"w": float(row["w"].iloc[0]), "r": np.linspace(0.9e9, 2.9e9, 20_001)}).astype(
+            {"w": "int64"}
+        )
+        cost = np.abs(line["r"] - float(row["r"].iloc[0])) / float(X["r"].max() - X["r"].min())
+        good = model.predict(line) != now
+        assert not good.any() or answer[0].certificate.objective <= cost[good].min() * 1.01 + 1e-9

@@ -68,6 +68,11 @@ class NearestRows(Protocol):
         """Number of neighbours."""
         ...
 
+    @property
+    def noise(self) -> float:
+        """Rounding error of a difference of two scores in the model's own arithmetic, at most."""
+        ...
+
 
 @runtime_checkable
 class Ensemble(Protocol):

@@ -193,6 +193,8 @@ class Splitting:
             if self.ledger is not None:
                 self.ledger.leaf()  # a box of which the budget leaves nothing is its only part
             return False
+        # a feature that no open leaf looks at has no cells: it stays where it is cheapest in this very box
+        self.start = self.incumbents.inside(box, self.incumbents.start)
         self._tabulate(box, brackets)
         return True
 
@@ -435,7 +437,7 @@ class Splitting:
         at a tie that the bound could not tell from a win, none of them is an answer. The checker of proofs knows this only of
         boxes in which any point would do.
         """
-        u = self.grid.point(meeting, self.incumbents.start)
+        u = self.grid.point(meeting, self.start)
         if self.incumbents.offer(u):
             self.met = True
             self.progress.tell_best()  # a search with prices may take long, and whoever waits may be content with it

@@ -192,16 +192,20 @@ class Incumbents:
     # -- starting points ----------------------------------------------------------------------------------------
     def _start(self) -> FloatArray:
         """Return the factual, moved into the box where it lies outside."""
-        u = self.query.factual.copy()
+        return self.inside(self.box, self.query.factual)
+
+    def inside(self, box: Box, u: FloatArray) -> FloatArray:
+        """Return a point moved into a box: numbers to the nearest end, levels to the cheapest one, coupled costs included."""
+        u = u.copy()
         for j, feature in enumerate(self.schema.features):
             part = self.schema.slice(j)
-            if self.box.missing[j]:
+            if box.missing[j]:
                 continue
             if isinstance(feature, Numeric):
-                u[part] = self.box.lower[j] if np.isnan(u[part][0]) else np.clip(u[part], *self._ends(j))
-            elif not u[part][self.box.allowed[part]].any():
-                levels = np.flatnonzero(self.box.allowed[part])
-                table = self.reducer.separable.level_costs(self.schema, j, self.query.factual)
+                u[part] = box.lower[j] if np.isnan(u[part][0]) else np.clip(u[part], box.lower[j], box.upper[j])
+            elif not u[part][box.allowed[part]].any() and box.allowed[part].any():
+                levels = np.flatnonzero(box.allowed[part])
+                table = self.reducer.alone.level_costs(self.schema, j, self.query.factual)
                 u[part] = np.eye(feature.width)[levels[np.argmin(table[levels])]]
         return u
 

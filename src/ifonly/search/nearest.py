@@ -110,7 +110,8 @@ class _Search(OverInputs[_Node]):
         self.slopes = form.inner.weights[:, np.concatenate([at.places, at.entries])]
         self.constant = form.inner.weights @ at.origin + form.inner.intercept
         size = np.abs(form.inner.weights) @ at.size + np.abs(form.inner.intercept)
-        self.room = 2.0 * CHAINED_ROUNDING * float(size.max())  # of a difference of scores, ours and the model's own
+        # of a difference of scores, ours and the model's own
+        self.room = max(2.0 * CHAINED_ROUNDING * float(size.max()), form.noise)
         self.quotas = self._quotas(form.values, question)
         # the rows that the parents of nodes have left, per quota: the name of a node is its parent's place here
         self.given: list[tuple[IntArray, ...]] = [tuple(quota.rows for quota in self.quotas)]

@@ -36,6 +36,7 @@ from ifonly.solvers.backend import Backend
 from ifonly.tolerances import (
     BEYOND_A_TIE_IN_BALL,
     BEYOND_A_VOTE_IN_BALL,
+    FEASIBILITY,
     MODEL_ROUNDINGS,
     MOST_BEYOND_A_VOTE,
     PROGRAM_ROUNDINGS,
@@ -222,13 +223,20 @@ def _opened(training: Training, estimators: Sequence[Any]) -> list[Model]:
 
 
 def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
-    """Return the lead that can be told from a tie, for scores as they are in a ball of this size around the factual."""
-    form = goal.read.form
-    noise = goal.rounding(form, Box.of(query.schema, query.factual))
+    """Return the lead that can be told from a tie, for scores as they are in a ball of this size around the factual.
+
+    Of an answer alone the model itself is asked, so it need not be more than a program can tell from a tie: with a column
+    around 1e9 the bound of the rounding is a tenth of a probability, which cost answers and made a question impossible.
+    """
+    form, limits = goal.read.form, Box.of(query.schema, query.factual)
+    noise = goal.rounding(form, limits)
     low, high = score_bounds(form, _ball(query, reach))
     width = float(np.max(high - low))
     double = noise * float(np.finfo(np.float64).eps) / goal.model.rounding
     rounding = max(PROGRAM_ROUNDINGS * double, MODEL_ROUNDINGS * noise)
+    if not reach.any():
+        low, high = score_bounds(form, limits)
+        return min(rounding, FEASIBILITY * float(np.max(high - low)))
     return BEYOND_A_TIE_IN_BALL * (width if np.isfinite(width) else 1.0) + rounding
 
 

@@ -57,6 +57,7 @@ class Nearest(Around):
     each implication one row, whose constant is the k-th largest of the bounds of ``s_j - s_i`` over all ``j``: differences
     of scores have much tighter bounds than scores. Rows that ``k`` others beat all over the box have no column. At a tie the
     program may take either row, so it is a relaxation of every order in which a model may look at rows of equal distance.
+    Differences of squares of large columns are off by more than other columns change by: what is `noise` counts as a tie.
 
     Attributes
     ----------
@@ -66,6 +67,8 @@ class Nearest(Around):
         Per row: what it adds to each output; for a classifier, 1 for its class.
     k
         Number of neighbours.
+    noise
+        The most by which a difference of two scores may be off in the model's own arithmetic.
     level
         Which of the distances from ties is used; see `refined`.
     budget
@@ -75,6 +78,7 @@ class Nearest(Around):
     inner: Linear
     values: FloatArray
     k: int
+    noise: float = 0.0
     level: int = 0
     budget: Budget | None = None
     tuning: Shaping = DEFAULT.forms
@@ -153,7 +157,7 @@ class Nearest(Around):
             pivots = rows if who is None else np.intersect1d(who, rows)
             if len(pivots) * len(rows) <= self.tuning.most_pairs:
                 lead, _ = self._leads(pivots, rows, box, limit)
-                rows = rows[(lead > 0.0).sum(axis=0) < self.k]
+                rows = rows[(lead > self.noise).sum(axis=0) < self.k]
         return rows
 
     def _standing(self, box: Box, budget: Budget | None) -> _Standing:
@@ -168,7 +172,7 @@ class Nearest(Around):
             low, high = least[rows][:, None] - most[rows], most[rows][:, None] - least[rows]
         np.fill_diagonal(low, 0.0)
         np.fill_diagonal(high, 0.0)
-        always = (high >= 0.0).sum(axis=0) <= k  # itself is one of them
+        always = (high >= -self.noise).sum(axis=0) <= k  # itself is one of them
         # s_(k) - s_i lies between the k-th largest of the least and of the largest leads over i
         ends = (-np.sort(-lead, axis=0)[k - 1] for lead in (high, low))
         below, above = (np.maximum(0.0, end) for end in (next(ends), -next(ends)))
@@ -200,7 +204,7 @@ class Nearest(Around):
         mip.row(Affine.total(ones), float(self.k - len(sure)), float(self.k - len(sure)))
         leads = self.differences(rows[open_], np.full(len(open_), pivot)).embed(mip, x)
         for lead, one, b, a in zip(leads, ones, below[open_], above[open_], strict=True):
-            gap, room = lead - excess, self.away * float(a + b)
+            gap, room = lead - excess, self.away * float(a + b) if self.level else -self.noise
             # s_i >= t + room where i is chosen (else its lower bound, t - b)
             mip.row(gap - one * (float(b) + room), lower=-float(b))
             # s_i <= t - room where it is not (else its upper bound, t + a)

@@ -17,6 +17,7 @@ from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.reading.on_grids import on_grids
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import reads
+from ifonly.tolerances import LONG_SUM
 
 __all__: list[str] = []
 
@@ -80,4 +81,8 @@ def _nearest(estimator: Any, source: Source, values: FloatArray) -> Form:
     # |x - c|^2 - |x - x_i|^2 = 2 (x_i - c) @ x - (x_i - c) @ (x_i + c)
     moved = rows - middle
     scores = longer.linear(2.0 * moved, -np.einsum("ij,ij->i", moved, rows + middle), type(estimator).__name__)
-    return lift.around(Nearest(Linear(longer.schema, *scores), values, int(estimator.n_neighbors)))
+    # brute force multiplies |x|^2 - 2 x_i @ x + |x_i|^2 out, trees of rows add up squares of differences
+    size = float(np.square(rows if estimator._fit_method == "brute" else moved).max(axis=0, initial=0.0).sum())
+    return lift.around(
+        Nearest(Linear(longer.schema, *scores), values, int(estimator.n_neighbors), 4.0 * LONG_SUM * size)
+    )
