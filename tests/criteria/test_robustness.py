@@ -498,7 +498,7 @@ def test_an_outlier_in_a_column_that_is_not_off_does_not_make_a_vote_dearer(norm
 
 
 def test_a_further_model_is_asked_at_its_threshold_whatever_the_size_of_a_column() -> None:
-    """By enumeration: a whole number around 1e9 is off by a tenth of a probability by the bound of its rounding alone."""
+    """By enumeration: a whole number around 1e9 is off by a fifth of a probability by the bound of its rounding alone."""
     rng = np.random.default_rng(3)
     X = pd.DataFrame({"w": 999_999_997 + rng.integers(0, 5, 120), "d": rng.integers(0, 9, 120)})
     signal = (X["w"] - 999_999_999) * (X["d"] - 4) + rng.normal(0, 2, 120)

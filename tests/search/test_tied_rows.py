@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ifonly import Explainer, Infeasible, Proximity, Schema, Target
+from ifonly import Explainer, Infeasible, OutOfTime, Proximity, Schema, Target
 
 VALUE = 103.83580310366325
 VALUES = [96.14403968963288, VALUE, float(np.nextafter(VALUE, 200.0)), 111.52756651769363, 269.54466345337]
@@ -114,3 +114,12 @@ def test_what_is_lost_in_the_squares_of_a_large_column_is_a_tie(seed: int) -> No
         cost = np.abs(line["r"] - float(row["r"].iloc[0])) / float(X["r"].max() - X["r"].min())
         good = model.predict(line) != now
         assert not good.any() or answer[0].certificate.objective <= cost[good].min() * 1.01 + 1e-9
+
+
+def test_nothing_away_from_a_tie_is_no_proof_that_there_is_nothing() -> None:
+    """By hand: of twins the first one counts, so 10 is never said. Away from their tie there is nothing: no proof."""
+    X = pd.DataFrame({"a": [0.0, 0.0, 1.0, 1.0], "b": [0.5, 0.5, 0.5, 0.5]})
+    model = KNeighborsRegressor(1, algorithm="brute").fit(X, [0.0, 10.0, 1.0, 1.0])
+    with pytest.raises(OutOfTime, match="equally far") as error:
+        asked(model, X, X.iloc[[2]], Target(at_least=9.0), "highs only")
+    assert error.value.bound <= 0.5

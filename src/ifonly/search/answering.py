@@ -14,7 +14,7 @@ import pandas as pd
 from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
 from ifonly.data.tables import ANY_TABLE, TableKind
-from ifonly.errors import CriterionError, NotVerified, OutOfTime
+from ifonly.errors import CriterionError, NotVerified
 from ifonly.events import OnEvent
 from ifonly.question.abilities import verified
 from ifonly.question.criterion import Remarks
@@ -227,16 +227,13 @@ class Question:
             return self._answer(course.spare[0], replace(found, bound=course.bound, trail=course.trail), course)
         if found.interrupted:
             raise KeyboardInterrupt
-        if found.infeasible or course.shows_none:
+        # away from ties there may be nothing, and on one of them an answer: that is no proof
+        tied = not self.query.model.by_form and not course.whole and not self.deadline.passed
+        if (found.infeasible or course.shows_none) and not tied:
             self._say_impossible(course, found, first=first)
-        elif found.u is None or self.deadline.passed:
-            late = self.deadline.passed or found.ended is not Ended.TOO_LARGE
-            why = "" if late else " (the program is too large for memory, or for the time left)"
-            raise OutOfTime(
-                f"No verified answer within the time limit{why}; no answer costs less than {course.bound:.6g}. Raise "
-                "time_limit, or loosen a demand.",
-                course.bound,
-            )
+        elif found.u is None or self.deadline.passed or tied:
+            large = not self.deadline.passed and found.ended is Ended.TOO_LARGE
+            raise course.unanswered(tied=tied, large=large)
         assert course.u is not None
         raise self._unverified(course.u, course.statement, course.noise)
 

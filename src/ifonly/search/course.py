@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ifonly.arrays import FloatArray
+from ifonly.errors import OutOfTime
 from ifonly.models.abilities import distance_from_ties
 from ifonly.models.forms.compose import magnitude
 from ifonly.question.found import Found
@@ -129,6 +130,16 @@ class Course:
             return False
         margin = self.out_of_reach if self.descended else self.statement.margin
         return not first or margin > self.noise * SOLVER_ROUNDINGS
+
+    def unanswered(self, *, tied: bool, large: bool) -> OutOfTime:
+        """Return the error of a search without an answer: `tied` where rows that the model counts are equally far."""
+        known = f"no answer costs less than {self.bound:.6g}"
+        if tied:
+            why = "rows that the model counts are equally far, and it refused what was tried"
+            return OutOfTime(f"No verified answer: {why}; {known}. Loosen a demand.", self.bound)
+        why = " (the program is too large for memory, or for the time left)" if large else ""
+        text = f"No verified answer within the time limit{why}; {known}. Raise time_limit, or loosen a demand."
+        return OutOfTime(text, self.bound)
 
     def note(self, found: Found) -> None:
         """Keep what a search has shown."""

@@ -226,7 +226,7 @@ def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
     """Return the lead that can be told from a tie, for scores as they are in a ball of this size around the factual.
 
     Of an answer alone the model itself is asked, so it need not be more than a program can tell from a tie: with a column
-    around 1e9 the bound of the rounding is a tenth of a probability, which cost answers and made a question impossible.
+    around 1e9 the bound of the rounding is a fifth of a probability, which cost answers and made a question impossible.
     """
     form, limits = goal.read.form, Box.of(query.schema, query.factual)
     noise = goal.rounding(form, limits)
