@@ -401,6 +401,10 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
         "20261204:2407065",  # an exponential of a score around 1e12
         "20261204:2407201",  # curves of scores that change by 1e-7 of themselves: HiGHS calls the program infeasible
         "20261119:2400273",  # a third answer that only a margin rules out took the first two with it
+        "20261128:2401388",  # under l-infinity, the first level that is allowed in place of the nearest one
+        "20261128:2400806",  # k-NN by brute force over a column around 1e9: rounding decides
+        "20261129:2400983",  # k-NN: nothing away from rows that are tied, and something on their tie
+        "20261120:2400193",  # k-NN: rows a float apart, of which the form does not know the nearer one
         "20261204:2407333",  # a vote that Gurobi overlooked, farther from its tie than was looked for
     ],
 )
