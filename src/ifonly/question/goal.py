@@ -169,7 +169,15 @@ class Goal(Proposes, Demand):
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, by their scores, which rows have the wanted outcome; by the model's word where a form does not know it."""
         del query
-        return self.holds_scores(self.model.scores(U)) if self.model.by_form or not len(U) else self.confirmed(U)
+        if self.model.by_form or not len(U):
+            return self.holds_scores(self.model.scores(U))
+        tied = getattr(self.read.form, "tied", None)  # a composite does not know where a part of it is
+        if tied is None:
+            return self.confirmed(U)
+        held, doubtful = self.holds_scores(self.read.form(U)), tied(U)
+        if doubtful.any():
+            held[doubtful] = self.confirmed(U[doubtful])
+        return held
 
     @abstractmethod
     def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:

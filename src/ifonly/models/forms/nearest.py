@@ -18,7 +18,7 @@ from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.tuning import DEFAULT, Shaping
-from ifonly.tolerances import BEYOND_A_TIE, FEASIBILITY
+from ifonly.tolerances import BEYOND_A_TIE, CHAINED_ROUNDING, FEASIBILITY
 
 __all__ = ["Nearest"]
 
@@ -118,6 +118,16 @@ class Nearest(Around):
         """Return the means over the rows with the largest scores."""
         first = np.argsort(-scores, axis=1, kind="stable")[:, : self.k]
         return np.asarray(self.values[first].sum(axis=1) / self.k)
+
+    def tied(self, U: FloatArray) -> BoolArray:
+        """Say at which rows the k-th and the next score are within rounding of each other, ours or the model's own."""
+        inner, rest = self.inner, self.inner.n_outputs - self.k
+        if rest <= 0:
+            return np.zeros(len(U), dtype=np.bool_)
+        size = np.abs(inner.weights) @ np.abs(np.nan_to_num(U)).max(axis=0, initial=0.0) + np.abs(inner.intercept)
+        room = max(2.0 * CHAINED_ROUNDING * float(size.max()), self.noise)
+        top = np.partition(inner(U), (rest - 1, rest), axis=1)
+        return np.asarray(~(top[:, rest] - top[:, rest - 1] > room))
 
     def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
         """Return the largest outputs: a mean is rounded once, whatever the size of the scores."""
