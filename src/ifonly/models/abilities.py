@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
 from ifonly.models.form import Form
@@ -71,6 +74,10 @@ class NearestRows(Protocol):
     @property
     def noise(self) -> float:
         """Rounding error of a difference of two scores in the model's own arithmetic, at most."""
+        ...
+
+    def tied(self, U: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say at which rows the k-th and the next score are within rounding of each other."""
         ...
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
 from ifonly.errors import Relaxation
-from ifonly.models.abilities import Ensemble
+from ifonly.models.abilities import Ensemble, NearestRows
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import refused
 from ifonly.models.links import between
@@ -171,10 +171,10 @@ class Goal(Proposes, Demand):
         del query
         if self.model.by_form or not len(U):
             return self.holds_scores(self.model.scores(U))
-        tied = getattr(self.read.form, "tied", None)  # a composite does not know where a part of it is
-        if tied is None:
+        form = self.read.form
+        if not isinstance(form, NearestRows):  # a composite does not know where a part of it is tied
             return self.confirmed(U)
-        held, doubtful = self.holds_scores(self.read.form(U)), tied(U)
+        held, doubtful = self.holds_scores(form(U)), form.tied(U)
         if doubtful.any():
             held[doubtful] = self.confirmed(U[doubtful])
         return held

@@ -11,7 +11,7 @@ and a row of ``A`` that is too dear by itself is left out of all that the node i
 nearest at the cheapest point of the node are looked at, which loosens the bound and loses nothing.
 
 Rows at the same distance are ordered by the model in its own way. Bounds hold for every order; points at which the order
-could matter are put to the model itself.
+could matter are put to the model itself (`Goal.holds`).
 """
 
 from __future__ import annotations
@@ -240,32 +240,8 @@ class _Search(OverInputs[_Node]):
 
     def _try(self, u: FloatArray, *, polish: bool = True) -> None:
         """Offer a point, and what is left of its changes when they are taken back as far as the outcome allows."""
-        if self._keep(u) and polish:
+        if self.incumbents.offer(u) and polish:
             self._polish(u)
-
-    def _keep(self, u: FloatArray) -> bool:
-        """Keep a point that is cheaper than the incumbent and has the outcome: by the model's word where rows are tied."""
-        cost = float(self.statement.objective(u[None, :])[0])
-        if self.progress.best is not None and cost >= self.progress.best.cost:
-            return False
-        if not self._is_tied(u):
-            return self.incumbents.offer(u)
-        others = (d for d in self.statement.demands if d is not self.incumbents.reducer.goal)
-        met = bool(self.box.contains(u[None, :])[0]) and all(
-            d.holds(self.statement.query, u[None, :])[0] for d in others
-        )
-        said = met and bool(self.incumbents.reducer.goal.confirmed(u[None, :])[0])
-        return said and self.progress.keep(u, cost)
-
-    def _is_tied(self, u: FloatArray) -> bool:
-        """Whether the k-th and the next row are within rounding of each other."""
-        form = self.statement.form
-        assert isinstance(form, NearestRows)
-        scores = np.nan_to_num(u) @ form.inner.weights.T + form.inner.intercept
-        if len(scores) == self.k:
-            return False
-        top = np.partition(scores, len(scores) - self.k - 1)
-        return bool(top[len(scores) - self.k :].min() - top[len(scores) - self.k - 1] <= self.room)
 
     def _polish(self, u: FloatArray) -> None:
         """Take changes of numbers back one after the other, by shares of the way home, as long as that is cheaper."""
@@ -279,5 +255,5 @@ class _Search(OverInputs[_Node]):
                 )
                 trials = self.places.schema.stored(trials)
                 held = np.flatnonzero(self.incumbents.reducer.goal.holds(self.statement.query, trials))
-                if held.size and self._keep(trials[held[0]]):
+                if held.size and self.incumbents.offer(trials[held[0]]):
                     u, improved = trials[held[0]], True
