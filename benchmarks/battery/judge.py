@@ -109,6 +109,17 @@ class Judge:
         rows = np.flatnonzero(mask)
         return self._first(rows[np.argsort(self.cost[rows], kind="stable")], self.q.slow if slow is None else slow, 1)
 
+    def surely(self, F: pd.DataFrame, margin: float, extra: Sequence[Own] = ()) -> Mask:
+        """Say which rows beyond the grid are answers beyond doubt: by many margins, where the model tells by how much."""
+        q, oracle = self.q, self.q.world.oracle
+        sure = oracle.masks(F, q.want)[1]
+        lead = None if oracle.steps else oracle.lead(F, q.want)
+        if lead is not None:
+            sure = sure & (lead >= _MARGINS * margin)
+        for own in (*q.demands, *extra):
+            sure = sure & own.masks(F)[1]
+        return sure
+
     # -- one answer ---------------------------------------------------------------------------------------------------
     def answer(self, counterfactual: Any, extra: Sequence[Own] = (), slow: Sequence[Own] | None = None) -> list[Fault]:
         """Judge one answer: the row, what is said of it, and its proof."""
@@ -133,7 +144,7 @@ class Judge:
 
     def _closer(self, claim: float, margin: float, extra: Sequence[Own]) -> list[Fault]:
         """Look for something cheaper between the rows of the grid, where a column is continuous."""
-        q, oracle = self.q, self.q.world.oracle
+        q = self.q
         nested = q.diversity is not None and q.diversity.nested  # how little still is a change has no least value
         if q.slow or nested or any(d.kind.startswith(("robust", "causality")) for d in q.demands):
             return []
@@ -146,13 +157,7 @@ class Judge:
             return []
 
         def is_sure(F: pd.DataFrame) -> Mask:
-            sure = oracle.masks(F, q.want)[1]
-            lead = None if oracle.steps else oracle.lead(F, q.want)
-            if lead is not None:
-                sure = sure & (lead >= _MARGINS * margin)
-            for own in (*q.demands, *extra):
-                sure = sure & own.masks(F)[1]
-            return sure
+            return self.surely(F, margin, extra)
 
         near = drawn_closer(q.data, q.grid.iloc[rows], q.factual, is_sure)
         near = near[is_sure(near)]

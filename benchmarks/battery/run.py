@@ -17,7 +17,7 @@ import pandas as pd
 
 from benchmarks.battery.ask import BLOCK, Question, Unfit, World, draw_question, draw_world
 from benchmarks.battery.judge import Fault, Judge
-from benchmarks.battery.truth import changed
+from benchmarks.battery.units import are_alike, compared
 from ifonly import Explainer, Explanation, Infeasible
 from ifonly.errors import CriterionError, OutOfTime, SolverFailed, SolverMissing, UnsupportedModel
 
@@ -173,8 +173,23 @@ def run_one(seed: int, index: int, world: World, make: Callable[[Question], Any]
         return Result(seed, index, "failed", faults=[{"kind": "not drawn", "text": repr(error)[:300]}])
     result = _asked(seed, index, q, make)
     if q.kind == "units" and result.verdict in ("answered", "impossible"):
-        _compare_units(seed, index, q, result, make)
+        _ask_in_another_unit(seed, index, q, result, make)
     return result
+
+
+def _ask_in_another_unit(seed: int, index: int, q: Question, result: Result, make: Callable[[Question], Any]) -> None:
+    """Ask the same in a world that differs by the unit of one column, and compare."""
+    try:
+        twin = draw_question(seed, index, draw_world(seed, index // BLOCK, rescale=True))
+    except Exception:  # noqa: BLE001 - some steps cannot be fitted in every unit: bins of less than 1e-8 are none
+        return
+    if not are_alike(q, twin):
+        return
+    second = _asked(seed, index, twin, make)
+    for fault in second.faults:
+        result.faults.append({"kind": fault["kind"], "text": "in another unit: " + fault["text"]})
+    if not result.faults:
+        result.faults += [asdict(f) for f in compared(q, result.answer, twin, second.answer)]
 
 
 def _asked(seed: int, index: int, q: Question, make: Callable[[Question], Any]) -> Result:
@@ -198,74 +213,6 @@ def _asked(seed: int, index: int, q: Question, make: Callable[[Question], Any]) 
         signal.signal(signal.SIGALRM, before)
     told = [asdict(f) for f in faults]
     return Result(seed, index, verdict, q.tags, told, seconds, processor, q.limit, note, answer)
-
-
-def _alike_between(q: Question, twin: Question) -> bool:
-    """Whether the models of two worlds say the same between the rows of their grids, in the middle of training rows."""
-    reals = [c.name for c in q.data.columns if c.kind == "real"]
-    order = np.random.default_rng(0).permutation(len(q.data.X))
-    said = []
-    for one in (q, twin):
-        X = one.data.X.copy()
-        for name in reals:
-            X[name] = 0.5 * (X[name].to_numpy() + X[name].to_numpy()[order])
-        said.append(np.asarray(one.world.model.predict(X)))
-    if q.world.n_classes > 0:
-        return bool(np.array_equal(*said))
-    return bool(np.allclose(*said, rtol=1e-6, atol=1e-6 * float(np.ptp(said[0]))))
-
-
-def _compare_units(seed: int, index: int, q: Question, result: Result, make: Callable[[Question], Any]) -> None:
-    """Ask the same in a world that differs by the unit of one column, and compare."""
-    try:
-        other = draw_world(seed, index // BLOCK, rescale=True)
-    except Exception:  # noqa: BLE001 - some steps cannot be fitted in every unit: bins of less than 1e-8 are none
-        return
-    try:
-        twin = draw_question(seed, index, other)
-    except Unfit:
-        return
-    drawn = ("norm", "scale", "target", "criteria", "diversity", "solver")
-    if any(q.tags[head] != twin.tags[head] for head in drawn) or q.n != twin.n or q.want.label != twin.want.label:
-        return  # a fit that heeds units says other things, and the draws after that were others
-    if q.partial and not _alike_between(q, twin):
-        return  # likewise
-    here, there = (Judge(x) for x in (q, twin))
-    alike = np.array_equal(changed(q.grid, q.factual), changed(twin.grid, twin.factual)) and all(
-        np.array_equal(a, b) for a, b in zip(here.wanted, there.wanted, strict=True)
-    )
-    names = {d.kind for d in q.demands}
-    bent = q.partial and any(word in " ".join(q.world.words) for word in ("arcsinh", "PowerTransformer"))
-    if bent or not alike or names != {d.kind for d in twin.demands} or not np.array_equal(q.exists, twin.exists):
-        return
-    second = _asked(seed, index, twin, make)
-    for fault in second.faults:
-        result.faults.append({"kind": fault["kind"], "text": "in another unit: " + fault["text"]})
-    pair = (result.answer, second.answer)
-    one, two = (_gist(a) for a in pair)
-    if one is not None and two is not None and one[0] != two[0] and not q.partial:
-        return  # each was judged by enumeration: what is possible lies at its threshold, and models round in every unit
-    if not np.array_equal(here.confirmed, there.confirmed):
-        return  # likewise for single rows: asked alone, one may be refused in one unit and granted in the other
-    if one is not None and two is not None and not result.faults and not _agree(one, two, 1e-3 if q.partial else 1e-5):
-        units = [c.name for c, d in zip(q.data.columns, twin.data.columns, strict=True) if c.unit != d.unit]
-        powers = [twin.data[n].unit - q.data[n].unit for n in units]
-        text = f"{one} but {two} with {units} times 10**{powers}"
-        result.faults.append({"kind": "units", "text": text})
-
-
-def _gist(answer: Any) -> tuple[str, list[float]] | None:
-    if isinstance(answer, Explanation):
-        proven = [c.certificate for c in answer if c.certificate.proven]
-        return "answers", [c.objective for c in proven]
-    return ("impossible", []) if isinstance(answer, Infeasible) else None
-
-
-def _agree(one: tuple[str, list[float]], two: tuple[str, list[float]], near: float) -> bool:
-    if one[0] != two[0]:
-        return False
-    first = min(len(one[1]), len(two[1]), 1)
-    return bool(np.allclose(one[1][:first], two[1][:first], rtol=near, atol=1e-9))
 
 
 def run_block(

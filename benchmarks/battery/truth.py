@@ -76,28 +76,19 @@ class Oracle:
             return np.asarray(np.minimum(said - want.low, want.high - said))
         if want.kind == "probability":
             return np.asarray(self.probability(F, want.label) - want.probability)
-        if want.kind == "any":
-            return self._lead_of_any(F, want)
-        k = self.at(want.label)
-        scores = None
-        for method in ("decision_function", "predict_proba"):
-            if hasattr(self.model, method):
-                scores = np.asarray(getattr(self.model, method)(F), dtype=np.float64)
-                break
-        if scores is None:
-            return None
-        if scores.ndim == 1 or scores.shape[1] == 1:
-            return np.asarray(scores.reshape(-1) * (1.0 if k == 1 else -1.0))
-        return np.asarray(scores[:, k] - np.delete(scores, k, axis=1).max(axis=1))
+        wanted = [self.at(label) for label in (want.label if want.kind == "any" else [want.label])]
+        met = self.met(F, want)
+        leads = (self._lead(method, F, wanted) for method in ("decision_function", "predict_proba"))
+        return next((lead for lead in leads if lead is not None and _agrees(lead, met)), None)
 
-    def _lead_of_any(self, F: pd.DataFrame, want: Want) -> Floats | None:
-        """Return the lead of the best wanted class over the best other one."""
-        for method in ("decision_function", "predict_proba"):
-            if hasattr(self.model, method):
-                scores = np.asarray(getattr(self.model, method)(F), dtype=np.float64)
-                wanted = [self.at(label) for label in want.label]
-                return np.asarray(scores[:, wanted].max(axis=1) - np.delete(scores, wanted, axis=1).max(axis=1))
-        return None
+    def _lead(self, method: str, F: pd.DataFrame, wanted: Sequence[int]) -> Floats | None:
+        """Return the lead of the best wanted class over the best other one, by one of the model's methods."""
+        if not hasattr(self.model, method):
+            return None
+        scores = np.asarray(getattr(self.model, method)(F), dtype=np.float64)
+        if scores.ndim == 1 or scores.shape[1] == 1:
+            return np.asarray(scores.reshape(-1) * (1.0 if wanted[0] == 1 else -1.0))
+        return np.asarray(scores[:, wanted].max(axis=1) - np.delete(scores, wanted, axis=1).max(axis=1))
 
     def masks(self, F: pd.DataFrame, want: Want, margin: float = 0.0) -> tuple[Mask, Mask]:
         """Return which rows have the outcome, and which have it beyond doubt.
@@ -120,6 +111,12 @@ class Oracle:
             slack = max(slack, 1e-7 * margin)
             return met & (lead >= margin - slack), met & (lead >= margin + 1e-5 * max(margin, 1e-3))
         return met, met & (lead > slack)
+
+
+def _agrees(lead: Floats, met: Mask) -> bool:
+    """Whether leads say what the model predicts: the mean decision of a bag does not, whose votes are probabilities."""
+    slack = _SINGLE * max(1.0, float(np.abs(lead[np.isfinite(lead)]).max(initial=0.0)))
+    return bool((((lead > 0.0) == met) | (np.abs(lead) <= slack)).all())
 
 
 def changed(F: pd.DataFrame, factual: pd.DataFrame) -> Mask:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ifonly import Schema
 
-__all__ = ["Column", "Data", "draw_data", "frame_of"]
+__all__ = ["Column", "Data", "draw_data", "frame_of", "in_unit"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -114,17 +114,18 @@ class Data:
         new = replace(
             old,
             unit=old.unit + power,
-            values=tuple(_times(v, old, power) for v in old.values),
-            low=_times(old.low, old, power),
-            high=_times(old.high, old, power),
+            values=tuple(in_unit(v, old, power) for v in old.values),
+            low=in_unit(old.low, old, power),
+            high=in_unit(old.high, old, power),
         )
         X = self.X.copy()
-        X[name] = [v if np.isnan(v) else _times(float(v), old, power) for v in X[name]]
+        X[name] = [v if np.isnan(v) else in_unit(float(v), old, power) for v in X[name]]
         columns = tuple(new if c.name == name else c for c in self.columns)
         return replace(self, columns=columns, X=X)
 
 
-def _times(value: float, column: Column, power: int) -> float:
+def in_unit(value: float, column: Column, power: int) -> float:
+    """Return a value of a column times ``10**power``: in decimals, the float that stands for it."""
     if column.kind == "decimal":
         return _decimal(round(value / 10.0**column.unit), column.unit + power)
     return float(value) * 10.0**power if power >= 0 else float(value) / 10.0**-power

@@ -25,6 +25,7 @@ from benchmarks.battery.demands import frozen, numbers_in, ranged, row
 from benchmarks.battery.judge import Judge
 from benchmarks.battery.run import Result, ask, judged, run_block
 from benchmarks.battery.truth import Hull
+from benchmarks.battery.units import are_alike, compared
 from benchmarks.battery.worlds import Column, Data, draw_data, grid_of
 
 from ifonly import Change, Explanation, Infeasible, Target
@@ -354,6 +355,30 @@ def test_command_returns_1_when_something_is_wrong(monkeypatch: pytest.MonkeyPat
     fine = replace(bad, faults=[])
     monkeypatch.setattr(command, "all_results", lambda *_: iter([fine]))
     assert command.main(["--seed", "11", "--questions", "1"]) == 0
+
+
+def in_two_units(seed: int, index: int) -> tuple[Question, Question]:
+    return (
+        draw_question(seed, index, draw_world(seed, index // BLOCK)),
+        draw_question(seed, index, draw_world(seed, index // BLOCK, rescale=True)),
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_proof_is_held_against_the_answer_in_another_unit() -> None:
+    # bags of regularised lines heed units: two models, of which one's answer is 0.17 per cent dearer, and both are right
+    q, twin = in_two_units(20261130, 2401307)
+    answer, other = ask(q)[0], ask(twin)[0]
+    assert are_alike(q, twin)
+    assert answer[0].certificate.objective > 1.001 * other[0].certificate.objective
+    assert compared(q, answer, twin, other) == []
+    # a proof of the dearer one that the other's answer does refute
+    cost = 1.05 * answer[0].certificate.objective
+    dear = with_row(answer, answer[0].row, objective=cost, bound=cost)
+    assert [f.kind for f in compared(q, dear, twin, other)] == ["units"]
+    assert [f.kind for f in compared(twin, other, q, dear)] == ["units"]
+    impossible = Infeasible("none", conflict=(), relaxations=())
+    assert [f.kind for f in compared(q, impossible, twin, other)] == ["units"]
 
 
 @pytest.mark.slow
