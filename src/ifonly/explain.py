@@ -221,7 +221,7 @@ class Explainer(Lean):
             proofs = [c.certificate for c in explanation if c.certificate.status == explanation.status]
             warn(
                 f"The answer is valid, but not proven optimal after {explanation.seconds:.1f} s: "
-                f"{max(proofs, key=attrgetter('gap'))}. Give it a longer time_limit to close the gap.",
+                f"{max(proofs, key=attrgetter('gap'))}. {several.advice}",
                 NotProvenOptimal,
             )
         return explanation

@@ -2,13 +2,15 @@
 
 All were found by the battery (seed 20261202): a whole-numbered column far from zero made the margin wide, and a cheaper row
 that the model accepts lay inside it; a network gave the row of a way out another last digit among other rows; a solver called
-demands impossible together that the end of a column meets.
+demands impossible together that the end of a column meets. Between the rows of a grid, the bound of rounding was the
+margin, and answers that the model accepts by thirty roundings were left out.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -20,7 +22,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ifonly import Actionability, Explainer, Implies, Infeasible, Proximity, Target
+from ifonly import Actionability, Explainer, Implies, Infeasible, Proximity, Schema, Target
 from ifonly.question.abilities import verified
 from ifonly.search.candidates import first_candidate
 
@@ -77,6 +79,42 @@ def test_a_proof_within_rounding_is_replayed() -> None:
     verdict = verify(answer.record(), model, X, proof=answer.proof)
     assert verdict.ok, str(verdict)
     assert next(check.ok for check in verdict.checks if check.name == "proof") is True
+
+
+def told(weights: tuple[float, float], intercept: float, X: pd.DataFrame) -> LogisticRegression:
+    """A logistic regression with these coefficients."""
+    model = LogisticRegression()
+    model.classes_, model.n_features_in_, model.feature_names_in_ = np.array([0, 1]), 2, np.array(X.columns, object)
+    model.coef_, model.intercept_ = np.array([weights]), np.array([intercept])
+    return model
+
+
+@pytest.mark.filterwarnings("ignore:.*The search has closed")
+@pytest.mark.parametrize("width", [10.0, 0.1, 0.01])
+@pytest.mark.parametrize("solver", ["auto", "highs only"])
+def test_between_rows_the_bound_of_rounding_is_no_margin(width: float, solver: str) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"far": 1e9 + width * rng.random(200), "near": rng.random(200)})
+    model = told((3.0 / width, 2.0), -3.0 / width * 1e9 - 2.5, X)
+    schema = Schema.infer(X, numeric=["far", "near"])
+    explainer = Explainer(model, X, schema=schema, criteria=[Proximity("l1", scale="range")], solver=solver)
+    w, intercept = [Fraction(float(v)) for v in model.coef_[0]], Fraction(float(model.intercept_[0]))
+    ranges = [Fraction(float(np.ptp(X[c]))) for c in X]
+    rounding = 2.0**-52 * 2.0 * 3.0 / width * 1e9  # of two large terms
+    for i in np.flatnonzero(model.predict(X) == 0)[:3]:
+        row = X.iloc[[i]]
+        found = explainer.explain(row, want=1)[0]
+        x = [Fraction(float(v)) for v in row.iloc[0]]
+        missing = -(w[0] * x[0] + w[1] * x[1] + intercept)
+        rates = [wk * rk for wk, rk in zip(w, ranges, strict=True)]
+        # of these two features, the one with the larger rate does it alone; no bound is above that cost and the margin's
+        exact = float(missing / max(rates))
+        assert model.predict(found.row)[0] == 1
+        # floats around 1e9 are so far apart that a cost is known to a few of them
+        assert found.certificate.gap <= 1e-6 + 16.0 * np.spacing(1e9) / width / exact
+        assert found.certificate.margin <= 4.001 * rounding
+        assert found.certificate.objective <= (exact + float(8.0 * rounding / max(rates))) * (1.0 + 1e-6)
+        assert found.certificate.bound <= exact + float(found.certificate.margin / max(rates)) + 1e-12
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -195,11 +195,18 @@ class Model:
         mean: a column around 1e9 is off by a spacing of float64 there, and not by one of float32. The few boxes that
         questions ask for again and again are remembered: bounds of a calibrated network take 15 ms.
         """
-        return self.memo.get("scatter", (id(form), box.key), lambda: self._scatter(form, box), keep=form)
+        return self._sizes(form, box)[0]
 
-    def _scatter(self, form: Form, box: Box) -> float:
-        seen = self.rounding * float(magnitude(form, box, centred=True).max())
-        return max(seen, self.input_rounding * float(magnitude(form, box).max()))
+    def spread(self, form: Form, box: Box) -> float:
+        """Return the size of a score whose numbers are counted from the middle of a box: how far it can range there."""
+        return self._sizes(form, box)[1]
+
+    def _sizes(self, form: Form, box: Box) -> tuple[float, float]:
+        def measured() -> tuple[float, float]:
+            spread = float(magnitude(form, box, centred=True).max())
+            return max(self.rounding * spread, self.input_rounding * float(magnitude(form, box).max())), spread
+
+        return self.memo.get("sizes", (id(form), box.key), measured, keep=form)
 
     @property
     def by_form(self) -> bool:

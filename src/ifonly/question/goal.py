@@ -128,14 +128,20 @@ class Goal(Proposes, Demand):
         if not raw or getattr(statement.form, "adds_exactly", False):
             return replace(statement, margin=-noise, tie=self.lead_in_steps(statement.form, noise))
         on_grid = all(schema.features[j].step is not None for j in raw)  # type: ignore[union-attr]
-        if not on_grid and self.model.rounding > np.finfo(np.float64).eps:
-            # Single precision: within its noise there may be answers. They are asked for first; the model has the last word.
+        if not on_grid and self._may_hold_within(noise, statement):
+            # Within so much noise there may be answers. They are asked for first; the model has the last word.
             return replace(statement, margin=0.0, tie=0.0)
         # On a grid a tie is a point of its own; between its points it is the edge of what there is.
         return replace(statement, margin=0.0 if on_grid else noise, tie=noise)
 
+    def _may_hold_within(self, noise: float, statement: Statement) -> bool:
+        """Whether rounding is so wide that a cost may depend on it: in single precision, or beside columns far from zero."""
+        if self.model.rounding > np.finfo(np.float64).eps:
+            return True
+        return noise > DUST * self.model.spread(statement.form, statement.box())
+
     def with_firm_margin(self, statement: Statement, noise: float) -> Statement:
-        """Return the statement with twice the lead by which an answer in single precision must clear its threshold.
+        """Return the statement with twice the lead by which an answer that began at the edge must clear its threshold.
 
         For statements that begin without a margin: what is nearer to its threshold than that is no answer to rely on.
         """

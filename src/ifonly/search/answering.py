@@ -86,14 +86,22 @@ class Several:
     notes: tuple[str, ...] = ()
     status: Status = "optimal"
     interrupted: bool = False
+    closed: bool = False
+
+    @property
+    def advice(self) -> str:
+        """Sentence for answers that are not proven: more time closes what a limit has ended."""
+        if self.closed and self.status == "feasible":
+            return "The search has closed: the rest is the rounding of floats, or a solver's tolerance, not a matter of time."
+        return "Give it a longer time_limit to close the gap."
 
     @classmethod
     def of(cls, found: Sequence[Answer], notes: tuple[str, ...] = ()) -> Several:
         """Return answers, with the worst of their statuses."""
-        counterfactuals = tuple(a.counterfactual for a in found)
+        counterfactuals, points = tuple(a.counterfactual for a in found), tuple(a.u for a in found)
         status = worst_status(c.certificate for c in counterfactuals)
-        points = tuple(a.u for a in found)
-        return cls(counterfactuals, points, notes, status, any(a.found.interrupted for a in found))
+        closed = all(a.found.ended is Ended.CLOSED for a in found)
+        return cls(counterfactuals, points, notes, status, any(a.found.interrupted for a in found), closed)
 
 
 @dataclass(frozen=True)
@@ -305,9 +313,8 @@ class Question:
             candidates.sort(key=lambda u: float(statement.objective(u[None, :])[0]))
         verified: list[tuple[float, FloatArray]] = []
         for candidate in candidates:
-            if (
-                verified and self.deadline.passed
-            ):  # the cheapest ones came first, and every one costs a call of the model
+            # the cheapest ones came first, and every one costs a call of the model
+            if verified and self.deadline.passed:
                 break
             stored = self.query.schema.stored(candidate)
             settled = statement.settled(stored[None, :], by_model=True)[0]

@@ -10,7 +10,6 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.errors import OutOfTime
 from ifonly.models.abilities import distance_from_ties
-from ifonly.models.forms.compose import magnitude
 from ifonly.question.found import Found
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Embeds, Search, Wraps
@@ -202,5 +201,5 @@ def _is_wide(statement: Statement, noise: float) -> bool:
     form = statement.form
     if not statement.margin == 0.0 < statement.tie or any(isinstance(d, Wraps) for d in statement.demands):
         return False
-    spread = float(magnitude(form, statement.box(), centred=True).max())
+    spread = statement.query.model.spread(form, statement.box())
     return distance_from_ties(form) == 0.0 and noise > DUST * spread
