@@ -113,7 +113,7 @@ class Judge:
         """Say which rows beyond the grid are answers beyond doubt: by many margins, where the model tells by how much."""
         q, oracle = self.q, self.q.world.oracle
         sure = oracle.masks(F, q.want)[1]
-        lead = None if oracle.steps else oracle.lead(F, q.want)
+        lead = None if oracle.steps or not margin else oracle.lead(F, q.want)
         if lead is not None:
             sure = sure & (lead >= _MARGINS * margin)
         for own in (*q.demands, *extra):

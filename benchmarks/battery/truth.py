@@ -69,15 +69,18 @@ class Oracle:
         """Return the position of a class."""
         return [c == label for c in self.model.classes_].index(True)
 
-    def lead(self, F: pd.DataFrame, want: Want) -> Floats | None:
-        """Return by how much the outcome is reached, in scores, else in probabilities; None: not told."""
+    def lead(self, F: pd.DataFrame, want: Want, met: Mask | None = None) -> Floats | None:
+        """Return by how much the outcome is reached, in scores, else in probabilities; None: not told.
+
+        `met` says which rows have the outcome, where that is known.
+        """
         if want.kind == "interval":
             said = np.asarray(self.model.predict(F), dtype=np.float64).reshape(-1)
             return np.asarray(np.minimum(said - want.low, want.high - said))
         if want.kind == "probability":
             return np.asarray(self.probability(F, want.label) - want.probability)
         wanted = [self.at(label) for label in (want.label if want.kind == "any" else [want.label])]
-        met = self.met(F, want)
+        met = self.met(F, want) if met is None else met
         leads = (self._lead(method, F, wanted) for method in ("decision_function", "predict_proba"))
         return next((lead for lead in leads if lead is not None and _agrees(lead, met)), None)
 
@@ -97,7 +100,7 @@ class Oracle:
         outcome if it has it in one of the two ways.
         """
         met = self.met(F, want)
-        lead = self.lead(F, want)
+        lead = self.lead(F, want, met)
         if lead is None:
             return met, met
         slack = (_SINGLE if self.single else _TIE) * max(1.0, float(np.abs(lead[np.isfinite(lead)]).max(initial=0.0)))
