@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -115,6 +115,24 @@ def test_between_rows_the_bound_of_rounding_is_no_margin(width: float, solver: s
         assert found.certificate.margin <= 4.001 * rounding
         assert found.certificate.objective <= (exact + float(8.0 * rounding / max(rates))) * (1.0 + 1e-6)
         assert found.certificate.bound <= exact + float(found.certificate.margin / max(rates)) + 1e-12
+
+
+@pytest.mark.filterwarnings("ignore:.*The search has closed")
+@pytest.mark.parametrize("far", [0, 10**9])
+def test_the_end_of_a_range_on_the_very_threshold_is_an_answer(far: int) -> None:
+    """Found by the battery (20261303:2402673): called impossible by a margin of 1e-7, in one unit of two."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"far": far + rng.integers(0, 3, 60), "near": 10.0 * rng.random(60)})
+    for _ in range(8):
+        model = make_pipeline(StandardScaler(), LinearRegression()).fit(X, X["near"])
+        model[-1].coef_, model[-1].intercept_ = rng.normal(size=2), float(rng.normal())
+        explainer = Explainer(model, X, criteria=[Proximity("linf")])
+        row = X.sort_values("near").iloc[[30]]
+        end = row.assign(near=X["near"].max() if model[-1].coef_[1] > 0 else X["near"].min())
+        rules = Actionability(frozen=["far"])
+        found = explainer.explain(row, want=Target(at_least=float(model.predict(end)[0])), criteria=[rules])[0]
+        assert model.predict(found.row)[0] >= model.predict(end)[0]
+        assert found.certificate.gap <= (1e-6 if far == 0 else 1e-3)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -326,7 +326,8 @@ class Question:
                     verified.append((float(statement.objective(u[None, :])[0]), u))
                     break
         if not verified:
-            return self._nudged(found.u, statement, firm) if firm and found.optimal and found.u is not None else None
+            within = firm > 0.0 or statement.margin < 0.0  # of rounding, so that the model's own decides
+            return self._nudged(found.u, statement, firm) if within and found.optimal and found.u is not None else None
         cost, u = min(verified, key=lambda pair: pair[0])
         return u, cost
 

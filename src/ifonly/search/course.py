@@ -92,8 +92,8 @@ class Course:
 
     @property
     def firm(self) -> float:
-        """By how much an answer clears its threshold: in single precision, by the rounding of one row among others."""
-        return self.noise / SCORE_OPERATIONS if self.at_the_edge and self.whole else 0.0
+        """By how much an answer clears its threshold: at the edge, by the rounding of one row among others, if any does."""
+        return self.noise / SCORE_OPERATIONS if self.at_the_edge and self.whole and not self.descended else 0.0
 
     @property
     def descended(self) -> bool:

@@ -2,7 +2,7 @@
 
 A program that asks for nothing beyond the threshold has its optimum on the threshold, where the model's own rounding decides.
 Along the line from the factual through that point, continuous numbers move on by a share of ``2^-40`` to ``2^-10`` of what
-they have moved already; the first point that the model confirms costs next to nothing more.
+they have moved already, and no further than their ranges; the first point that the model confirms costs next to nothing more.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ def nudged(statement: Statement, goal: Goal, u: FloatArray) -> Iterator[FloatArr
     """Yield points beyond `u`, the nearest first, that the model confirms and that keep all demands."""
     query, box = statement.query, statement.box()
     schema = query.schema
-    free = np.zeros(schema.width, dtype=np.bool_)
-    for j, feature in enumerate(schema.features):
-        free[schema.starts[j]] |= isinstance(feature, Numeric) and feature.step is None
-    move = np.where(free, np.nan_to_num(u - query.factual), 0.0)
+    free = [j for j, f in enumerate(schema.features) if isinstance(f, Numeric) and f.step is None]
+    at = np.array([schema.starts[j] for j in free], dtype=np.intp)
+    move = np.nan_to_num(u - query.factual)[at]
     if not move.any():
         return
-    rows = schema.stored(u + _SHARES[:, None] * move)
+    rows = np.repeat(u[None, :], len(_SHARES), axis=0)
+    # the end of a range may be the one point that is left
+    rows[:, at] = np.clip(rows[:, at] + _SHARES[:, None] * move, box.lower[free], box.upper[free])
+    rows = schema.stored(rows)
     good = box.contains(rows)
     for demand in statement.demands:
         if good.any():
