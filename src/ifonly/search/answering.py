@@ -352,10 +352,8 @@ class Question:
         return all(d.withstands(u, self.backend, self._limits(), self.deadline) for d in around)
 
     def _confirmed(self, u: FloatArray, statement: Statement) -> bool:
-        row = u[None, :]
-        if not bool(self.goal.confirmed(row)[0]):
-            return False
-        return all(bool(verified(d, self.query, row)[0]) for d in statement.demands if d is not self.goal)
+        row, others = u[None, :], (d for d in statement.demands if d is not self.goal)
+        return bool(self.goal.confirmed(row)[0]) and all(bool(verified(d, self.query, row)[0]) for d in others)
 
     # -- answering ----------------------------------------------------------------------------------------------
     def another(self, u: FloatArray, answer: Answer) -> Answer | None:
