@@ -21,6 +21,7 @@ __all__ = [
     "BEYOND_A_TIE_IN_BALL",
     "BEYOND_A_VOTE_IN_BALL",
     "CHAINED_ROUNDING",
+    "CLOSING",
     "DUST",
     "EDGE",
     "FEASIBILITY",
@@ -71,6 +72,8 @@ __all__ = [
 OPTIMALITY = 1e-6  # relative gap up to which an answer is called proven optimal
 # Share of a proven cost by which a point must be cheaper to refute the proof: demands hold to some millionths of their scale.
 REFUTES = 1e-2
+# Share of what a relative gap allows at which a search may stop looking; the rest is for storing the answer (`closing_gap`).
+CLOSING = 0.5
 NO_GAP = OPTIMALITY**2  # gap that a solver is given where it may leave none
 
 # -- sums of floats --------------------------------------------------------------------------------------------------
@@ -177,4 +180,4 @@ def closing_gap(value: float, gap: float) -> float:
     A search that proves that nothing costs less than ``value - closing_gap(value, gap)`` has closed the gap. The other
     half is for what follows it: the answer is stored in the dtypes of the data, and its cost measured again.
     """
-    return 0.5 * allowed_gap(value, gap)
+    return CLOSING * allowed_gap(value, gap)

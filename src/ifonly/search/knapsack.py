@@ -18,114 +18,22 @@ taken back where that saves most. Where there are many features, most are seen a
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil, floor, inf
-from typing import NamedTuple
 
 from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT, KnapsackSearch
-from ifonly.search.moves import Curve, Jump, Point, Slide
+from ifonly.search.moves import Answer, Bounded, Choice, Curve, Entry, Fork, Jump, Node, Picked, Point, Slide
 from ifonly.search.shaving import Prices
-from ifonly.search.taking_back import Incumbent
-from ifonly.tolerances import OPTIMALITY, ROUNDING, closing_gap
+from ifonly.tolerances import CLOSING, OPTIMALITY, ROUNDING, SHORT_SUM
 from ifonly.tolerances import ROUNDING as _DUST
 
 __all__ = ["Answer", "Fork", "Jump", "Slide", "cheapest_moves"]
 
 NEVER = Deadline.never()
-
-
-class Fork(NamedTuple):
-    """Branching of a node on feature `j`, into the nodes `less` and `more`: it stays or moves.
-
-    Given `at`, it slides at most so far or farther, or jumps to a gain of at most so much or more.
-    """
-
-    j: int
-    at: float | None
-    less: int
-    more: int
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Result of a branch and bound: how it `ended`, the best moves, their cost and the bound that is proven.
-
-    Attributes
-    ----------
-    ended
-        Closed, at the time limit, or given up: too many nodes.
-    moves
-        The best known: per feature that moves, by position, which of its jumps or how far it slides; None: none known,
-        which is a proof that none gains enough below the cut-off if the search is closed.
-    cost, bound
-        What they cost, and the least that any cost.
-    better
-        All incumbents, each cheaper than the one before.
-    tree
-        The nodes of a closed search: forks, and for each leaf the multiplier of its bound (None: it cannot gain enough, or
-        too many features must move). The root is 0.
-    """
-
-    ended: Ended
-    moves: dict[int, float] | None = None
-    cost: float = inf
-    bound: float = -inf
-    better: Sequence[dict[int, float]] = ()
-    tree: Mapping[int, Fork | float | None] = field(default_factory=dict, compare=False)
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """Items of one feature that are left at a node: some jumps, or a slide between `low` and `high`; `must`: it moves."""
-
-    jumps: tuple[int, ...] = ()
-    low: float = 0.0
-    high: float = 0.0
-    must: bool = False
-
-
 _STAY = Point(0.0, 0.0, None)
-_Moves = Sequence[Point] | Curve
-
-
-class _Entry(NamedTuple):
-    """Entry of a feature in a node: the points that are left to it, and whether it must take one of them."""
-
-    j: int
-    must: bool
-    points: _Moves
-
-
-class _Node(NamedTuple):
-    """Node: what is left to the features that may move, where that is not all; and the multiplier of the parent's bound."""
-
-    choices: Mapping[int, _Choice]
-    table: Sequence[_Entry]
-    price: float = inf
-
-    def but(self, choice: _Choice, entry: _Entry, price: float, open_: Collection[int] | None) -> _Node:
-        """Return a child in which one feature may do less, and others than some may do nothing (None: all still may)."""
-        table = [entry if e.j == entry.j else e for e in self.table if open_ is None or e.must or e.j in open_]
-        return _Node({**self.choices, entry.j: choice}, table, price)
-
-
-class _Picked(NamedTuple):
-    """A point per feature of a node's table, its total gain and cost."""
-
-    gain: float
-    cost: float
-    points: Sequence[Point]
-
-
-class _Bounded(NamedTuple):
-    """A node's bound, where to branch (None when it is settled), and the multiplier that gives the bound."""
-
-    bound: float
-    fork: tuple[int, float] | None
-    price: float
 
 
 def cheapest_moves(
@@ -160,114 +68,104 @@ def cheapest_moves(
     tuning
         How many nodes and lines there may be.
     """
-    most = len(features) if most is None else most
-    search = _Search(features, need, most, gap, cutoff, deadline, tuning, fixes=not trail)
-    return search.run() if trail or len(features) < tuning.many else search.shaved()
+    known = _Incumbent(features, need, len(features) if most is None else most, cutoff, CLOSING * gap)
+    search = _Search(known, deadline, tuning, fixes=not trail)
+    return search.run(range(len(features))) if trail or len(features) < tuning.many else search.shaved()
+
+
+def _slid(slide: Slide, d: float) -> Point:
+    """Return gain and cost of a slide by `d`."""
+    return Point(slide.rate * d, slide.price + (slide.fee + slide.square * d) * d, d)
+
+
+def _best(curve: Curve, price: float) -> tuple[Point, ...]:
+    """Return the point of a curve that is best when a unit of gain is paid `price`, or on a grid the two beside it."""
+    slide, low, high = curve
+    at = high if price == inf else (price * slide.rate - slide.fee) / (2.0 * slide.square)
+    ends: tuple[float, ...] = (min(max(at, low), high),)
+    if slide.step is not None and low < at < high:
+        below = floor(at / slide.step)
+        ends = (max(below * slide.step, low), min((below + 1) * slide.step, high))
+    return tuple(_slid(slide, d) for d in ends)
 
 
 class _Search:
     """One branch and bound."""
 
-    def __init__(
-        self,
-        features: Sequence[Sequence[Jump] | Slide],
-        need: float,
-        most: int,
-        gap: float,
-        cutoff: float,
-        deadline: Deadline,
-        tuning: KnapsackSearch,
-        *,
-        fixes: bool = False,
-    ) -> None:
-        self.features, self.need, self.most = features, need, most
-        self.gap, self.deadline, self.tuning, self.fixes = gap, deadline, tuning, fixes
-        self.incumbent = Incumbent(features, need, most, cutoff, tuning.most_cuts)
-        self.dust = self.incumbent.dust
+    def __init__(self, known: _Incumbent, deadline: Deadline, tuning: KnapsackSearch, *, fixes: bool) -> None:
+        self.known, self.deadline, self.tuning, self.fixes = known, deadline, tuning, fixes
+        self.features, self.need, self.most, self.dust = known.features, known.need, known.most, known.dust
         self.tree: dict[int, Fork | float | None] = {}
-
-    @property
-    def value(self) -> float:
-        """Cost of the incumbent, or the cut-off."""
-        return self.incumbent.value
-
-    @property
-    def budget(self) -> float:
-        """Cut-off: a node whose bound is not below it is pruned."""
-        return self.value - closing_gap(self.value, self.gap) if self.value < inf else inf
-
-    def run(self) -> Answer:
-        """Search all features."""
-        return self._run(range(len(self.features)))
 
     def shaved(self) -> Answer:
         """Search the features that may move in a better answer than those that are found at the root."""
         prices = Prices(self.features, self.need, self.most, self.tuning)
         top = prices.top()
         if top is None:
-            return self.run()
-        point = self.incumbent.point
+            return self.run(range(len(self.features)))
         for choice in prices.near(*top):
-            self.incumbent.offer({j: point(j, move) for j, move in choice.items()})
-        return self._run(prices.may_move(top[0], self.budget).tolist())
+            self.known.offer({j: self.known.point(j, move) for j, move in choice.items()}, self.tuning.most_cuts)
+        return self.run(prices.may_move(top[0], self.known.budget).tolist())
 
-    def _run(self, movers: Sequence[int]) -> Answer:
-        """Search, least bound first."""
+    def run(self, movers: Sequence[int]) -> Answer:
+        """Search some features, least bound first; the others stay."""
         table = [self._entry(j, self._whole(j)) for j in movers]
-        heap: list[tuple[float, int, _Node]] = [(-inf, 0, _Node({}, table))]
-        settled, nodes, work = inf, 0, 0
-        while heap and heap[0][0] < self.budget:
+        heap: list[tuple[float, int, Node]] = [(-inf, 0, Node({}, table))]
+        settled, nodes, work, known = inf, 0, 0, self.known
+        while heap and heap[0][0] < known.budget:
             too_many = nodes >= self.tuning.most_nodes or work > self.tuning.most_entries
             if too_many or self.deadline.passed:
                 ended = Ended.GAVE_UP if too_many else Ended.LIMIT
-                return self._answer(ended, min(heap[0][0], settled, self.value))
+                return self._answer(ended, min(heap[0][0], settled, known.value))
             _, name, node = heapq.heappop(heap)
             nodes, work = nodes + 1, work + len(node.table)
             bound, fork, price = self._bound(node)
             self.tree[name] = None if bound == inf else price
             if fork is None:
                 settled = min(settled, bound)
-            elif bound < self.budget:
+            elif bound < known.budget:
                 j = fork[0]
                 choice = node.choices.get(j) or self._whole(j)
                 sides = self._split(choice, *fork)
                 self.tree[name] = self._noted(j, choice, sides, 2 * nodes)
-                open_ = self._open(node.table, price) if self.fixes else None
+                open_ = self._open(node.table, price) if self.fixes else node.table
                 for side, part in enumerate(sides):
-                    child = node.but(part, self._entry(j, part), price, open_)
+                    own = self._entry(j, part)
+                    child = Node({**node.choices, j: part}, [own if e.j == j else e for e in open_], price)
                     heapq.heappush(heap, (bound, 2 * nodes + side, child))
-        if settled < self.budget - _DUST * abs(self.value):
+        if settled < known.budget - _DUST * abs(known.value):
             # rounding kept a settled node from delivering what its bound promised
-            return self._answer(Ended.GAVE_UP, min(settled, self.value))
+            return self._answer(Ended.GAVE_UP, min(settled, known.value))
         self.tree |= {name: node.price for _, name, node in heap}
-        return self._answer(Ended.CLOSED, inf if self.incumbent.best is None else min(self.value, self.budget))
+        return self._answer(Ended.CLOSED, inf if known.best is None else min(known.value, known.budget))
 
     def _answer(self, ended: Ended, bound: float) -> Answer:
-        known = self.incumbent
-        return Answer(ended, known.best, known.cost(), bound, known.found, self.tree)
+        known = self.known
+        cost = inf if known.best is None else known.value
+        return Answer(ended, known.best, cost, bound, known.found, self.tree)
 
     # -- what a feature can do ----------------------------------------------------------------------------------
-    def _whole(self, j: int) -> _Choice:
+    def _whole(self, j: int) -> Choice:
         feature = self.features[j]
         if isinstance(feature, Slide):
-            return _Choice(high=feature.reach)
-        return _Choice(jumps=tuple(sorted(range(len(feature)), key=lambda i: feature[i].gain)))
+            return Choice(high=feature.reach)
+        return Choice(jumps=tuple(sorted(range(len(feature)), key=lambda i: feature[i].gain)))
 
-    def _entry(self, j: int, choice: _Choice) -> _Entry:
+    def _entry(self, j: int, choice: Choice) -> Entry:
         feature = self.features[j]
-        points: _Moves
+        points: Sequence[Point] | Curve
         if isinstance(feature, Slide) and feature.square > 0.0:
             least = choice.low if choice.must else feature.step or 0.0
             points = Curve(feature, least, choice.high) if choice.must or choice.high > 0 else ()
         elif isinstance(feature, Slide):
             ends = (choice.low, choice.high) if choice.must and choice.low < choice.high else (choice.high,)
-            points = [Point(feature.rate * d, feature.cost(d), d) for d in ends if d > 0 or choice.must]
+            points = [_slid(feature, d) for d in ends if d > 0 or choice.must]
         else:
             points = [Point(feature[i].gain, feature[i].cost, float(i)) for i in choice.jumps]
-        return _Entry(j, choice.must, points)
+        return Entry(j, choice.must, points)
 
     # -- bounding -----------------------------------------------------------------------------------------------
-    def _bound(self, node: _Node) -> _Bounded:
+    def _bound(self, node: Node) -> Bounded:
         """Return the node's bound by the top of its Lagrangian; the multiplier of the parent's is near by.
 
         It comes first: most nodes that can be given up are given up by it alone.
@@ -275,19 +173,19 @@ class _Search:
         table, price = node.table, node.price
         middle = self._pick(table, price)
         if middle is None:
-            return _Bounded(inf, None, price)
-        if price < inf and (top := self._value(middle, price)) >= self.budget:
-            return _Bounded(top, None, price)
+            return Bounded(inf, None, price)
+        if price < inf and (top := self._value(middle, price)) >= self.known.budget:
+            return Bounded(top, None, price)
         around = self._bracket(table, price, middle)
         if around is None:
-            return _Bounded(inf, None, price)
+            return Bounded(inf, None, price)
         left, right, top, price = around
         if left.gain >= self.need:
             self._offer(table, left)
-            return _Bounded(left.cost, None, 0.0)
+            return Bounded(left.cost, None, 0.0)
         for _ in range(self.tuning.most_lines):
-            if top >= self.budget:  # what could be offered is no better
-                return _Bounded(top, None, price)
+            if top >= self.known.budget:  # what could be offered is no better
+                return Bounded(top, None, price)
             if right.gain <= left.gain:
                 break
             slope = (right.cost - left.cost) / (right.gain - left.gain)
@@ -303,11 +201,11 @@ class _Search:
                 left = middle
         self._offer(table, right)
         self._offer(table, left)
-        return _Bounded(top, self._fork(node, left, right), price)
+        return Bounded(top, self._fork(node, left, right), price)
 
     def _bracket(
-        self, table: Sequence[_Entry], price: float, middle: _Picked
-    ) -> tuple[_Picked, _Picked, float, float] | None:
+        self, table: Sequence[Entry], price: float, middle: Picked
+    ) -> tuple[Picked, Picked, float, float] | None:
         """Return choices that gain too little and enough, with the best bound and its multiplier; None: none gains enough.
 
         Where all gain enough, both are the one that costs least.
@@ -335,39 +233,37 @@ class _Search:
         # at an infinite one: sums of gains in another order may differ by a little
         return None if last.gain < self.need - self.dust else (middle, last, top, at)
 
-    def _open(self, table: Sequence[_Entry], price: float) -> set[int] | None:
-        """Return the features that may move in an answer below the budget, by their reduced costs at a multiplier."""
-        picked = self._pick(table, price)
+    def _open(self, table: Sequence[Entry], price: float) -> list[Entry]:
+        """Return the entries that may move in an answer below the budget, by their reduced costs at a multiplier."""
+        picked, budget = self._pick(table, price), self.known.budget
         assert picked is not None
-        reduced = {e.j: self._worth(e, price) for e in table if not e.must}
-        moved = [e.j for e, p in zip(table, picked.points, strict=True) if not e.must and p.move is not None]
-        full = len(moved) + sum(e.must for e in table) >= self.most
-        room = max((reduced[j] for j in moved), default=0.0) if full else 0.0
-        size = abs(picked.cost) + price * (abs(self.need) + picked.gain) + abs(self.budget)
-        limit = self.budget - self._value(picked, price) + room + ROUNDING * size
-        return {j for j, worth in reduced.items() if worth <= limit} | set(moved)
+        reduced = [-inf if e.must else self._worth(e, price) for e in table]
+        moves = [e.must or p.move is not None for e, p in zip(table, picked.points, strict=True)]
+        moved = (r for r, moving in zip(reduced, moves, strict=True) if moving and r > -inf)
+        room = max(moved, default=0.0) if sum(moves) >= self.most else 0.0
+        size = abs(picked.cost) + price * (abs(self.need) + picked.gain) + abs(budget)
+        limit = budget - self._value(picked, price) + room + ROUNDING * size
+        return [e for e, r, moving in zip(table, reduced, moves, strict=True) if moving or r <= limit]
 
-    def _worth(self, entry: _Entry, price: float) -> float:
+    def _worth(self, entry: Entry, price: float) -> float:
         """Return the reduced cost of a move: that of the best point, or of the shortest way of a slide."""
         feature, points = self.features[entry.j], entry.points
-        least = inf
         if isinstance(points, Curve):
-            points = points.best(price)
+            points = _best(points, price)
         elif isinstance(feature, Slide) and points:
-            way = feature.step or 0.0
-            least = feature.cost(way) - price * feature.rate * way
-        return min([least, *(point.cost - price * point.gain for point in points)])
+            points = (_slid(feature, feature.step or 0.0), *points)
+        return min((point.cost - price * point.gain for point in points), default=inf)
 
-    def _offer(self, table: Sequence[_Entry], picked: _Picked) -> None:
-        if picked.gain < self.need - 2.0 * self.dust and not self.incumbent.curved:
+    def _offer(self, table: Sequence[Entry], picked: Picked) -> None:
+        if picked.gain < self.need - 2.0 * self.dust and not self.known.curved:
             return  # it gains too little, and nothing can be made longer
-        self.incumbent.offer({e.j: point for e, point in zip(table, picked.points, strict=True)})
+        self.known.offer({e.j: p for e, p in zip(table, picked.points, strict=True)}, self.tuning.most_cuts)
 
-    def _value(self, picked: _Picked, price: float) -> float:
+    def _value(self, picked: Picked, price: float) -> float:
         """Return the Lagrangian bound at a price."""
         return picked.cost + price * (self.need - picked.gain)
 
-    def _pick(self, table: Sequence[_Entry], price: float) -> _Picked | None:
+    def _pick(self, table: Sequence[Entry], price: float) -> Picked | None:
         """Return the choice that is best when a unit of gain is paid `price` (infinite: only gains count)."""
         charged, paid = (0.0, 1.0) if price == inf else (1.0, price)
         chosen: list[Point] = []
@@ -375,9 +271,10 @@ class _Search:
         room = self.most
         for i, (_, must, points) in enumerate(table):
             best, worth = _STAY, inf
-            for point in points.best(price) if isinstance(points, Curve) else points:
-                value = charged * point[1] - paid * point[0]
-                if value < worth or (value == worth and (point[0], -point[1]) > (best[0], -best[1])):
+            for point in _best(points, price) if isinstance(points, Curve) else points:
+                gain, cost, _ = point
+                value = charged * cost - paid * gain
+                if value < worth or (value == worth and (gain, -cost) > (best[0], -best[1])):
                     best, worth = point, value
             if must:
                 room -= 1
@@ -396,10 +293,10 @@ class _Search:
         for point in chosen:
             gain += point[0]
             cost += point[1]
-        return _Picked(gain, cost, chosen)
+        return Picked(gain, cost, chosen)
 
     # -- branching ----------------------------------------------------------------------------------------------
-    def _fork(self, node: _Node, left: _Picked, right: _Picked) -> tuple[int, float] | None:
+    def _fork(self, node: Node, left: Picked, right: Picked) -> tuple[int, float] | None:
         """Return the feature that the two choices differ in most and its share of the way, unless any mix will do."""
         share = (self.need - left.gain) / (right.gain - left.gain) if right.gain > left.gain else 1.0
         best, where = -1.0, None
@@ -416,12 +313,12 @@ class _Search:
         """Whether all between two moves of a slide are moves too, and their costs convex: there is nothing to branch on."""
         return slide.step is None and (must or (slide.price == 0.0 and self.most >= len(self.features)))
 
-    def _split(self, choice: _Choice, j: int, at: float) -> tuple[_Choice, _Choice]:
+    def _split(self, choice: Choice, j: int, at: float) -> tuple[Choice, Choice]:
         """Return two smaller choices of a feature: it stays or moves; if it must move: little or far."""
         feature = self.features[j]
         if not choice.must:
             low = (feature.step or 0.0) if isinstance(feature, Slide) else 0.0
-            return _Choice(), replace(choice, must=True, low=low)
+            return Choice(), replace(choice, must=True, low=low)
         if isinstance(feature, Slide):
             assert feature.step is not None
             below = min(
@@ -431,10 +328,112 @@ class _Search:
         half = len(choice.jumps) // 2
         return replace(choice, jumps=choice.jumps[:half]), replace(choice, jumps=choice.jumps[half:])
 
-    def _noted(self, j: int, choice: _Choice, sides: tuple[_Choice, _Choice], name: int) -> Fork:
+    def _noted(self, j: int, choice: Choice, sides: tuple[Choice, Choice], name: int) -> Fork:
         feature = self.features[j]
         at = None
         if choice.must:
             between = 0.5 * (sides[0].high + sides[1].low)
             at = between if isinstance(feature, Slide) else feature[sides[0].jumps[-1]].gain
         return Fork(j, at, name, name + 1)
+
+
+class _Incumbent:
+    """The cheapest moves so far: choices are shortened by what they gain too much, and count if they gain enough.
+
+    Attributes
+    ----------
+    value, budget
+        Cost of the incumbent, or the cut-off; and what is left of it without the share `closing`, which ends the search: a
+        node whose bound is not below the budget is pruned.
+    best, found
+        Its moves (None: there is none), and all incumbents, each cheaper than the one before.
+    dust
+        By how much a sum of gains may be off.
+    """
+
+    def __init__(
+        self, features: Sequence[Sequence[Jump] | Slide], need: float, most: int, cutoff: float, closing: float
+    ) -> None:
+        self.features, self.need, self.most, self.closing = features, need, most, closing
+        self.value, self.budget = cutoff, self._below(cutoff)
+        # Sums of gains are off by a few units in the last place of what they are made of, and by no more.
+        largest = (
+            f.rate * f.reach if isinstance(f, Slide) else max((i.gain for i in f), default=0.0) for f in features
+        )
+        self.dust = SHORT_SUM * (abs(need) + sum(largest))
+        self.curved = any(isinstance(f, Slide) and f.square > 0.0 and f.step is None for f in features)
+        self.best: dict[int, float] | None = None
+        self.found: list[dict[int, float]] = []
+
+    def _below(self, value: float) -> float:
+        return value - self.closing * abs(value) if value < inf else inf
+
+    def offer(self, points: Mapping[int, Point], rounds: int) -> None:
+        """Keep what a choice amounts to, with and without leaving out what it gains too much, if it is the cheapest."""
+        moves = {j: point.move for j, point in points.items() if point.move is not None}
+        spare = sum([points[j].gain for j in moves]) - self.need
+        if spare < -self.dust and not self.curved:  # nothing can be made longer
+            return
+        self._keep(self._taken_back(dict(moves), spare, rounds))
+        if spare <= 0.0:
+            return
+        count = len(moves)
+        for _, j in sorted((-points[j].cost, j) for j in moves):
+            if points[j].gain <= spare:
+                spare -= points[j].gain
+                del moves[j]
+        if len(moves) < count:
+            self._keep(self._taken_back(moves, spare, rounds))
+
+    def _taken_back(self, moves: dict[int, float], spare: float, rounds: int) -> dict[int, float]:
+        """Shorten slides by what is gained too much, the dearest gain first; those with a square and no grid together.
+
+        Together: a multiplier that is less by ``m`` makes each of these shorter by ``m * rate / (2 * square)``; what is
+        gained too little is made up for in the same way.
+        """
+        slides, curved = [], []
+        for j, d in moves.items():
+            feature = self.features[j]
+            if isinstance(feature, Slide) and feature.square > 0.0 and feature.step is None:
+                curved.append((j, feature, feature.rate / (2.0 * feature.square)))
+            elif isinstance(feature, Slide):
+                slides.append(((feature.fee + 2.0 * feature.square * d) / feature.rate, j))
+        for _ in range(rounds):
+            free = [c for c in curved if (moves[c[0]] > 0.0 if spare > 0.0 else moves[c[0]] < c[1].reach)]
+            if not free or 0.0 <= spare <= self.dust:
+                break
+            less = spare / sum(slide.rate * per for _, slide, per in free)
+            for j, slide, per in free:
+                back = max(min(less * per, moves[j]), moves[j] - slide.reach)
+                spare -= back * slide.rate
+                moves[j] -= back
+        for _, j in sorted(slides, reverse=True):
+            spare = self._shorter(moves, j, spare)
+        return moves
+
+    def _shorter(self, moves: dict[int, float], j: int, spare: float) -> float:
+        """Shorten one slide as far as there is something to spare, and return what is left of that."""
+        feature = self.features[j]
+        assert isinstance(feature, Slide)
+        back = spare / feature.rate
+        if feature.step is not None:
+            back = floor(back / feature.step) * feature.step
+        back = min(back, moves[j] - (feature.step or 0.0))
+        if back > 0.0:
+            spare -= back * feature.rate
+            moves[j] -= back
+        return spare
+
+    def _keep(self, moves: dict[int, float]) -> None:
+        if len(moves) > self.most:
+            return
+        points = [self.point(j, move) for j, move in moves.items()]
+        cost = sum([point.cost for point in points])
+        if cost < self.value and sum([point.gain for point in points]) >= self.need - self.dust:
+            self.value, self.budget, self.best = cost, self._below(cost), moves
+            self.found.append(moves)
+
+    def point(self, j: int, move: float) -> Point:
+        """Return gain and cost of a move."""
+        feature = self.features[j]
+        return _slid(feature, move) if isinstance(feature, Slide) else Point(*feature[int(move)], move)

@@ -1,13 +1,21 @@
-"""Moves of a feature in a knapsack: a jump to another level, or a slide of a number."""
+"""Values of a knapsack over features: its items, which are moves, the nodes of its search, and its result.
+
+They have no methods; what is done with them is in `ifonly.search.knapsack`.
+"""
 
 from __future__ import annotations
 
-from math import floor, inf
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
-__all__ = ["Curve", "Jump", "Point", "Slide"]
+from ifonly.question.found import Ended
+
+__all__ = ["Answer", "Bounded", "Choice", "Curve", "Entry", "Fork", "Jump", "Node", "Picked", "Point", "Slide"]
 
 
+# -- items -----------------------------------------------------------------------------------------------------------
 class Jump(NamedTuple):
     """To another level: gains `gain` and costs `cost`."""
 
@@ -28,10 +36,6 @@ class Slide(NamedTuple):
     step: float | None
     square: float = 0.0
 
-    def cost(self, d: float) -> float:
-        """Return the cost of a move by `d`."""
-        return self.price + (self.fee + self.square * d) * d
-
 
 class Point(NamedTuple):
     """One end of what a feature can do: its gain and cost there, and the move (None: it stays)."""
@@ -48,12 +52,86 @@ class Curve(NamedTuple):
     low: float
     high: float
 
-    def best(self, price: float) -> tuple[Point, ...]:
-        """Return the point that is best when a unit of gain is paid `price`, or on a grid the two beside it."""
-        slide, low, high = self
-        at = high if price == inf else (price * slide.rate - slide.fee) / (2.0 * slide.square)
-        ends: tuple[float, ...] = (min(max(at, low), high),)
-        if slide.step is not None and low < at < high:
-            below = floor(at / slide.step)
-            ends = (max(below * slide.step, low), min((below + 1) * slide.step, high))
-        return tuple(Point(slide.rate * d, slide.cost(d), d) for d in ends)
+
+# -- nodes -----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Choice:
+    """Items of one feature that are left at a node: some jumps, or a slide between `low` and `high`; `must`: it moves."""
+
+    jumps: tuple[int, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    must: bool = False
+
+
+class Entry(NamedTuple):
+    """Entry of a feature in a node: the points that are left to it, and whether it must take one of them."""
+
+    j: int
+    must: bool
+    points: Sequence[Point] | Curve
+
+
+class Node(NamedTuple):
+    """Node: what is left to the features that may move, where that is not all; and the multiplier of the parent's bound."""
+
+    choices: Mapping[int, Choice]
+    table: Sequence[Entry]
+    price: float = inf
+
+
+class Picked(NamedTuple):
+    """A point per feature of a node's table, its total gain and cost."""
+
+    gain: float
+    cost: float
+    points: Sequence[Point]
+
+
+class Bounded(NamedTuple):
+    """A node's bound, where to branch (None when it is settled), and the multiplier that gives the bound."""
+
+    bound: float
+    fork: tuple[int, float] | None
+    price: float
+
+
+class Fork(NamedTuple):
+    """Branching of a node on feature `j`, into the nodes `less` and `more`: it stays or moves.
+
+    Given `at`, it slides at most so far or farther, or jumps to a gain of at most so much or more.
+    """
+
+    j: int
+    at: float | None
+    less: int
+    more: int
+
+
+# -- the result ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Answer:
+    """Result of a branch and bound: how it `ended`, the best moves, their cost and the bound that is proven.
+
+    Attributes
+    ----------
+    ended
+        Closed, at the time limit, or given up: too many nodes.
+    moves
+        The best known: per feature that moves, by position, which of its jumps or how far it slides; None: none known,
+        which is a proof that none gains enough below the cut-off if the search is closed.
+    cost, bound
+        What they cost, and the least that any cost.
+    better
+        All incumbents, each cheaper than the one before.
+    tree
+        The nodes of a closed search: forks, and for each leaf the multiplier of its bound (None: it cannot gain enough, or
+        too many features must move). The root is 0.
+    """
+
+    ended: Ended
+    moves: dict[int, float] | None = None
+    cost: float = inf
+    bound: float = -inf
+    better: Sequence[dict[int, float]] = ()
+    tree: Mapping[int, Fork | float | None] = field(default_factory=dict, compare=False)
