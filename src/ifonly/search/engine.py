@@ -1,8 +1,8 @@
-"""Engine: the protocol of a search, and the check by which solver-free engines tell the questions they can take."""
+"""Checks by which solver-free engines tell the questions they can take: the features that costs and demands reach."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
 from ifonly.question.criterion import HasConsequences
 from ifonly.question.demand import BoxDemand
-from ifonly.question.found import NO_SOLVER, Found
+from ifonly.question.found import NO_SOLVER
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
-from ifonly.search.progress import Progress
+from ifonly.search.progress import Engine
 
 __all__ = [
     "NO_SOLVER",
@@ -28,44 +28,6 @@ __all__ = [
     "quadratic_only",
     "separable",
 ]
-
-
-class Engine(Protocol):
-    """A way to search a box for the cheapest point that meets all demands.
-
-    Examples
-    --------
-    An engine that takes questions of one admissible point:
-
-    >>> import numpy as np
-    >>> from ifonly.question.found import Ended
-    >>> class Fixed:
-    ...     name = "fixed"
-    ...
-    ...     def accepts(self, statement, box):
-    ...         return all(box.is_fixed(j) for j in range(len(box.schema)))
-    ...
-    ...     def search(self, statement, box, progress):
-    ...         u = statement.query.factual
-    ...         holds = all(d.holds(statement.query, u[None, :])[0] for d in statement.demands)
-    ...         return Found(Ended.CLOSED, u, 0.0, solver=self.name) if holds else Found.nothing(self.name)
-    """
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    def accepts(self, statement: Statement, box: Box) -> bool:
-        """Whether the question is of a kind that this engine can close."""
-        ...
-
-    def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
-        """Search a box that is not empty; `Ended.GAVE_UP` hands it on to the next engine, with the incumbent so far.
-
-        Only points below the cut-off of `progress` count, and the deadline is to be kept.
-        """
-        ...
 
 
 class Separable(NamedTuple):

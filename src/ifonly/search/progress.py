@@ -1,22 +1,30 @@
-"""Progress: the incumbent, the bounds and the limits of one search of a box, shared by the engines that try it."""
+"""The search for a point: engines are tried in turn, and share the progress of a box, its incumbent, bounds and limits.
+
+From a statement to a point and a proof; the answer is not verified yet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ifonly.arrays import FloatArray
+from ifonly.errors import SolverFailed
 from ifonly.events import Event, Incumbent, OnEvent
-from ifonly.question.found import Ended, Found
-from ifonly.question.trail import Ledger
+from ifonly.program.box import Box
+from ifonly.question.demand import Demand
+from ifonly.question.found import NO_SOLVER, Ended, Found
+from ifonly.question.guidance import Branch, Branches
+from ifonly.question.statement import Statement
+from ifonly.question.trail import Ledger, alternatives
 from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits
-from ifonly.tolerances import closing_gap
+from ifonly.tolerances import CLOSING, ROUNDING
 
-__all__ = ["Known", "Progress"]
+__all__ = ["Engine", "Known", "Progress", "find"]
 
 NEVER = Deadline.never()
 UNLIMITED = Limits(np.inf)
@@ -100,7 +108,7 @@ class Progress:
         return self._backend
 
     def _below(self, value: float) -> float:
-        return value - closing_gap(value, self.limits.gap) if np.isfinite(value) else np.inf
+        return value - CLOSING * self.limits.gap * abs(value) if value < np.inf else np.inf
 
     # -- what is known ------------------------------------------------------------------------------------------
     def keep(self, u: FloatArray, cost: float) -> bool:
@@ -173,3 +181,150 @@ class Progress:
         if self.interrupted:
             return Ended.INTERRUPTED
         return Ended.TOO_LARGE if self.too_large else Ended.LIMIT
+
+
+class Engine(Protocol):
+    """A way to search a box for the cheapest point that meets all demands.
+
+    Examples
+    --------
+    An engine that takes questions of one admissible point:
+
+    >>> import numpy as np
+    >>> from ifonly.question.found import Ended
+    >>> class Fixed:
+    ...     name = "fixed"
+    ...
+    ...     def accepts(self, statement, box):
+    ...         return all(box.is_fixed(j) for j in range(len(box.schema)))
+    ...
+    ...     def search(self, statement, box, progress):
+    ...         u = statement.query.factual
+    ...         holds = all(d.holds(statement.query, u[None, :])[0] for d in statement.demands)
+    ...         return Found(Ended.CLOSED, u, 0.0, solver=self.name) if holds else Found.nothing(self.name)
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    def accepts(self, statement: Statement, box: Box) -> bool:
+        """Whether the question is of a kind that this engine can close."""
+        ...
+
+    def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
+        """Search a box that is not empty; `Ended.GAVE_UP` hands it on to the next engine, with the incumbent so far.
+
+        Only points below the cut-off of `progress` count, and the deadline is to be kept.
+        """
+        ...
+
+
+def find(
+    statement: Statement,
+    backend: Backend,
+    limits: Limits,
+    on_event: OnEvent | None = None,
+    deadline: Deadline = NEVER,
+    engines: Sequence[Engine] | None = None,
+    *,
+    proof: bool = False,
+) -> Found:
+    """Search for the cheapest point that meets all demands, within the limits and before the deadline.
+
+    `engines` are tried in their order; those of the solver by default (see `engines_for`). With `proof`, the trail of a
+    search that needs no solver is kept.
+    """
+    box = statement.box()
+    if box.empty() is not None:
+        return _nothing(proof=proof)
+    if engines is None:
+        from ifonly.search.engines import engines_for  # noqa: PLC0415 - engines import this module
+
+        engines = engines_for(backend)
+    hunt = _Hunt(tuple(engines), backend, limits, deadline.within(limits.seconds), on_event, proof)
+    for demand in statement.demands:
+        branches = demand.branches(statement, box, hunt.deadline) if isinstance(demand, Branches) else None
+        if branches is not None:
+            return hunt.over_branches(statement, demand, branches)
+    return hunt.in_box(statement, box, limits.cutoff)
+
+
+@dataclass(frozen=True)
+class _Hunt:
+    """One call of `find`: who searches, and within which limits."""
+
+    engines: tuple[Engine, ...]
+    backend: Backend
+    limits: Limits
+    deadline: Deadline
+    on_event: OnEvent | None
+    proof: bool = False
+
+    def in_box(self, statement: Statement, box: Box, cutoff: float) -> Found:
+        """Try the engines in turn, until one does not give up."""
+        if box.empty() is not None:
+            return _nothing(proof=self.proof)
+        ledger = Ledger() if self.proof else None
+        limits = replace(self.limits, cutoff=cutoff)
+        progress = Progress(self.backend, limits, self.deadline, self.on_event, ledger)
+        try:
+            for engine in self.engines:
+                if engine.accepts(statement, box):
+                    found = engine.search(statement, box, progress)
+                    if found.ended is not Ended.GAVE_UP:
+                        return found if ledger is None else replace(found, trail=bytes(ledger.data))
+                    if ledger is not None:
+                        ledger.clear()
+        except KeyboardInterrupt:  # outside of the solver: what is known so far still counts
+            progress.interrupt()
+            return progress.found()
+        progress.leave(-np.inf)
+        return replace(progress.found(), ended=Ended.GAVE_UP)
+
+    def over_branches(self, statement: Statement, demand: Demand, branches: Iterable[Branch]) -> Found:
+        """Search alternatives in the order of their bounds until the next bound passes the best answer."""
+        best, value, unfinished = Found.nothing(), self.limits.cutoff, False
+        least = np.inf  # of the bounds of all alternatives so far: within a gap, a dearer one may hold the best point
+        trails: dict[int | None, bytes] = {}
+        for branch in branches:
+            if branch.bound > value * (1.0 - ROUNDING):
+                break
+            if self.deadline.passed:
+                least, unfinished = min(least, branch.bound), True
+                break
+            others = tuple(branch.demand if d is demand else d for d in statement.demands)
+            part = replace(statement, demands=others)
+            try:
+                found = self.in_box(part, branch.box, value)
+            except SolverFailed:
+                if best.u is None:
+                    raise
+                least, unfinished = min(least, branch.bound), True  # what was found before is not lost
+                continue
+            # The bounds of alternatives may be linear programs, even where all that is left of one needs no solver.
+            solver = self.backend.label if found.solver == NO_SOLVER and branch.by_solver else found.solver
+            trails[branch.name] = found.trail
+            found = replace(found, solver=solver, trail=b"")
+            least = min(least, max(found.bound, branch.bound))
+            unfinished |= found.ended is not Ended.CLOSED
+            if found.u is not None:
+                cost = float(part.objective(found.u[None, :])[0])
+                least = min(least, cost)
+                if best.u is None or cost < value:
+                    best, value = found, min(cost, value)
+            elif best.u is None and not found.infeasible:
+                best = found
+            if found.interrupted:
+                return replace(best, ended=Ended.INTERRUPTED, bound=min(least, branch.bound))
+        if unfinished:
+            return replace(best, ended=Ended.LIMIT if best.ended is Ended.CLOSED else best.ended, bound=least)
+        return replace(best, bound=least, trail=alternatives(trails))
+
+
+def _nothing(*, proof: bool) -> Found:
+    """Return that an empty box has no point; the proof of it is the box itself, as its only part."""
+    ledger = Ledger()
+    ledger.leaf()
+    return replace(Found.nothing(), trail=bytes(ledger.data) if proof else b"")
