@@ -97,5 +97,5 @@ def test_what_is_known_of_a_row_is_no_part_of_a_pickle() -> None:
     explainer = Explainer(model, people)
     explainer.explain(people[model.predict(people) != "good"].iloc[[0]], want="good")
     rows = explainer.model.prepare
-    assert isinstance(rows._known[1], Later)  # type: ignore[attr-defined]
-    assert pickle.loads(pickle.dumps(rows))._known is None
+    assert isinstance(rows._here.factual[1], Later)  # type: ignore[attr-defined]
+    assert pickle.loads(pickle.dumps(rows))._here.factual is None

@@ -1,9 +1,10 @@
-"""Inference of features: the kind, range and levels of a column, read off its values."""
+"""Inference of features: the kinds, ranges and levels of columns, read off their values, and what a caller says of them."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,105 @@ import pandas as pd
 from ifonly.arrays import FloatArray
 from ifonly.data.blocks import block_of
 from ifonly.data.features import Binary, Categorical, Feature, Integer, Numeric, Ordinal, plain
-from ifonly.errors import SchemaError
+from ifonly.errors import SchemaError, did_you_mean
 from ifonly.tolerances import SHORT_SUM
 
-__all__ = ["decimals_of", "infer_feature", "levels_given", "plain_numbers"]
+__all__ = ["decimals_of", "infer_features", "overridden", "plain_numbers"]
 
 _MOST_DECIMALS = 6
 _FEWEST_VALUES = 10  # different ones, from which on decimals are read off them
 _FIRST_LOOK = 100  # rows that most continuous columns, and columns of enough values, are told by
+
+
+def infer_features(
+    frame: pd.DataFrame,
+    forced: Mapping[str, str],
+    ordinal: Mapping[str, Sequence[Any]],
+    bounds: Mapping[str, tuple[float, float]],
+    precision: Mapping[str, int | None] | str | None,
+    labels: Mapping[str, str],
+) -> tuple[Feature, ...]:
+    """Return the features of a table, a kind being forced on some columns; the rest as in `Schema.infer`."""
+    if frame.empty:
+        raise SchemaError(
+            f"The training data is empty ({len(frame)} rows, {frame.shape[1]} columns): ranges and levels are "
+            "read off it. Pass the data the model was trained on."
+        )
+    declared, read = _decimals_to_keep(frame, precision, {*forced, *ordinal})
+    for name in (*forced, *ordinal, *bounds, *declared, *labels):
+        if name not in frame.columns:
+            raise SchemaError(f"Unknown column {name!r} in the schema's options.{did_you_mean(name, frame.columns)}")
+    features: list[Feature] = []
+    special = {*ordinal, *bounds, *declared, *labels, *forced}
+    plainly = plain_numbers(frame, special)
+    for name in frame.columns:
+        if name in plainly:
+            features.append(plainly[name])
+            continue
+        column = frame[name]
+        if name in ordinal:
+            feature: Feature = Ordinal(name, _levels_given(column, ordinal[name]), dtype=column.dtype)
+        else:
+            feature = _infer_feature(name, column, forced.get(name))
+        if name in bounds or name in declared:
+            feature = overridden(feature, bounds.get(name), declared.get(name))
+        features.append(replace(feature, label=labels.get(name, "")))
+    return tuple(_noted(feature, read.get(feature.name)) for feature in features)
+
+
+def _decimals_to_keep(
+    frame: pd.DataFrame, precision: Mapping[str, int | None] | str | None, forced: Collection[str]
+) -> tuple[dict[str, int | None], dict[str, int]]:
+    """Return the decimals that are declared, and those that are only read off the data."""
+    if isinstance(precision, str) and precision not in ("auto", "data"):
+        raise SchemaError(
+            f"The 'precision' of a schema must map columns to decimals, or be 'auto' or 'data'. Got {precision!r}."
+        )
+    if precision is None:
+        return {}, {}
+    declared = {} if isinstance(precision, str) else dict(precision)
+    read = decimals_of(frame, {*forced, *declared})
+    return ({**read}, {}) if precision == "data" else (declared, read)
+
+
+def _noted(feature: Feature, decimals: int | None) -> Feature:
+    """Return the feature with the decimals that the data have noted."""
+    return feature if decimals is None or not isinstance(feature, Numeric) else replace(feature, decimals=decimals)
+
+
+def overridden(feature: Feature, bounds: tuple[float, float] | None, precision: int | None) -> Feature:
+    """Return a feature with other bounds, moved inwards to its grid, or another number of decimals."""
+    if not isinstance(feature, Numeric):
+        raise SchemaError(
+            f"Bounds and precision are for numeric features; {feature.name!r} is {feature.kind}. "
+            "Use Actionability(allow={...}) to restrict its levels."
+        )
+    if bounds is not None:
+        lower, upper = (float(b) for b in bounds)
+        if not (np.isfinite(lower) and np.isfinite(upper) and lower <= upper):
+            raise SchemaError(
+                f"Bounds of {feature.name!r} must be two finite numbers, lowest first; got {bounds!r}. Every "
+                "constant of the optimisation model is derived from them."
+            )
+        feature = replace(feature, lower=lower, upper=upper)
+    if precision is not None:
+        if isinstance(feature, Integer):
+            raise SchemaError(f"{feature.name!r} is whole-numbered, so it has no precision to set.")
+        feature = replace(feature, precision=int(precision))
+    return feature if bounds is None else _on_grid(feature)
+
+
+def _on_grid(feature: Numeric) -> Numeric:
+    """Return the feature with its bounds moved inwards to the nearest points of its grid."""
+    if feature.step is None:
+        return feature
+    lower, upper = feature.snap_up(feature.lower), feature.snap_down(feature.upper)
+    if lower > upper:
+        wanted = "whole number" if isinstance(feature, Integer) else f"number with {feature.precision} decimals"
+        raise SchemaError(
+            f"The bounds of {feature.name!r} ({feature.lower:g}, {feature.upper:g}) hold no {wanted}. Widen them."
+        )
+    return replace(feature, lower=lower, upper=upper)
 
 
 def plain_numbers(frame: pd.DataFrame, special: Collection[str]) -> dict[str, Numeric]:
@@ -37,7 +129,7 @@ def plain_numbers(frame: pd.DataFrame, special: Collection[str]) -> dict[str, Nu
     return out
 
 
-def infer_feature(name: str, column: pd.Series[Any], forced: str | None) -> Feature:
+def _infer_feature(name: str, column: pd.Series[Any], forced: str | None) -> Feature:
     """Return the feature that a column is, of the kind that is forced on it if there is one."""
     dtype = column.dtype
     if forced == "categorical":
@@ -97,7 +189,7 @@ def _categorical(name: str, column: pd.Series[Any]) -> Categorical:
     return kind(name, levels, dtype=column.dtype)
 
 
-def levels_given(column: pd.Series[Any], levels: Sequence[Any]) -> tuple[Any, ...]:
+def _levels_given(column: pd.Series[Any], levels: Sequence[Any]) -> tuple[Any, ...]:
     """Return the levels that a caller gives for a column, if it has no others."""
     unknown = sorted({str(v) for v in pd.unique(column.dropna())} - {str(v) for v in levels})
     if unknown:

@@ -6,7 +6,8 @@ Coherence lives here: a categorical feature has exactly one level at 1, so no an
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any, ClassVar, Literal, TypeGuard
 
 import numpy as np
@@ -30,9 +31,9 @@ from ifonly.data.features import (
     restore_levels,
     restore_numbers,
 )
-from ifonly.data.inference import decimals_of, infer_feature, levels_given, plain_numbers
-from ifonly.data.storage import Storage
-from ifonly.data.tables import align, apart, as_frame, as_row
+from ifonly.data.inference import infer_features, overridden
+from ifonly.data.storage import Storage, storage_of
+from ifonly.data.tables import DEEP, align, as_frame, as_row
 from ifonly.errors import SchemaError, did_you_mean
 from ifonly.runtime.memo import Lean, cached_property
 
@@ -41,6 +42,7 @@ __all__ = ["Binary", "Categorical", "Feature", "Integer", "Numeric", "Ordinal", 
 _MOST_NAMES = 5  # of columns in one message
 _WIDE = 64  # features from which on one row is read like a table
 _SHOWN = 12  # features that a repr names
+_LARGEST_WHOLE = 2.0**53  # beyond, whole numbers cannot be told from their neighbours
 _MANY = 3  # a frame of which more than this part differs is made anew
 
 
@@ -79,6 +81,7 @@ class Schema(Lean):
         levels = ({} if isinstance(f, Numeric) else {v: i for i, v in enumerate(f.levels)} for f in self.features)
         object.__setattr__(self, "_codes", tuple(levels))
         object.__setattr__(self, "_numbers", frozenset(self.numeric))
+        object.__setattr__(self, "_slices", tuple(map(slice, starts[:-1].tolist(), starts[1:].tolist())))
         object.__setattr__(self, "_grid", Grid(self.features))
         ends = [(f.lower, f.upper) for f in self.features if isinstance(f, Numeric)]
         object.__setattr__(self, "ends", np.array(ends, dtype=np.float64).reshape(-1, 2).T)
@@ -96,6 +99,7 @@ class Schema(Lean):
     _index: ClassVar[dict[str, int]]
     _codes: ClassVar[tuple[dict[Any, int], ...]]
     _numbers: ClassVar[frozenset[int]]
+    _slices: ClassVar[tuple[slice, ...]]
     _grid: ClassVar[Grid]
     _dtype: ClassVar[np.dtype[np.generic] | None]  # of all features, where all are numbers stored in one of floats
 
@@ -116,7 +120,7 @@ class Schema(Lean):
 
     def slice(self, j: int) -> slice:
         """Return where feature `j` lives in the canonical vector."""
-        return slice(self.starts[j], self.starts[j] + self.features[j].width)
+        return self._slices[j]
 
     def label(self, name: str) -> str:
         """Return the human label of a feature (its name when it has none)."""
@@ -157,40 +161,12 @@ class Schema(Lean):
         labels
             Column -> what to call it in print.
         """
-        frame = as_frame(X)
-        if frame.empty:
-            raise SchemaError(
-                f"The training data is empty ({len(frame)} rows, {frame.shape[1]} columns): ranges and levels are "
-                "read off it. Pass the data the model was trained on."
-            )
-        ordinal, bounds, labels = ordinal or {}, bounds or {}, labels or {}
         forced = {
             **dict.fromkeys(integer, "integer"),
             **dict.fromkeys(numeric, "numeric"),
             **dict.fromkeys(categorical, "categorical"),
         }
-        precision, read = _decimals(frame, precision, {*forced, *ordinal})
-        for name in (*forced, *ordinal, *bounds, *precision, *labels):
-            if name not in frame.columns:
-                raise SchemaError(
-                    f"Unknown column {name!r} in the schema's options.{did_you_mean(name, frame.columns)}"
-                )
-        features: list[Feature] = []
-        special = {*ordinal, *bounds, *precision, *labels, *forced}
-        plainly = plain_numbers(frame, special)
-        for name in frame.columns:
-            if name in plainly:
-                features.append(plainly[name])
-                continue
-            column = frame[name]
-            if name in ordinal:
-                feature: Feature = Ordinal(name, levels_given(column, ordinal[name]), dtype=column.dtype)
-            else:
-                feature = infer_feature(name, column, forced.get(name))
-            if name in bounds or name in precision:
-                feature = _override(feature, bounds.get(name), precision.get(name))
-            features.append(replace(feature, label=labels.get(name, "")))
-        return cls(tuple(_noted(feature, read.get(feature.name)) for feature in features))
+        return cls(infer_features(as_frame(X), forced, ordinal or {}, bounds or {}, precision, labels or {}))
 
     def with_bounds(self, name: str, lower: float, upper: float) -> Schema:
         """Return a schema in which one numeric feature has other bounds."""
@@ -198,7 +174,7 @@ class Schema(Lean):
 
     def with_all_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Schema:
         """Return a schema in which some numeric features have other bounds."""
-        changed = {self.index(name): _override(self[name], own, None) for name, own in bounds.items()}
+        changed = {self.index(name): overridden(self[name], own, None) for name, own in bounds.items()}
         return Schema(tuple(changed.get(j, feature) for j, feature in enumerate(self.features)))
 
     def frame(self, data: Any) -> pd.DataFrame:
@@ -224,13 +200,35 @@ class Schema(Lean):
         same = all(have == feature.dtype for have, feature in zip(frame.dtypes, self.features, strict=True))
         return same and np.array_equal(self.stored(u), u, equal_nan=True)
 
+    def spans(self, u: FloatArray) -> bool:
+        """Whether all numbers of a canonical row lie within the bounds of their features; those that are missing do."""
+        values, (low, high) = u[self.number_starts], self.ends
+        return not ((values < low) | (values > high)).any()
+
+    def changed(self, U: FloatArray, factual: FloatArray) -> npt.NDArray[np.bool_]:
+        """Return, per canonical row and feature, whether it differs from a factual; missing is the same as missing."""
+        different = factual != U
+        if np.isnan(factual).any():
+            different &= ~(np.isnan(factual) & np.isnan(U))
+        return np.logical_or.reduceat(different, self.starts, axis=1)
+
     def stored(self, u: FloatArray) -> FloatArray:
-        """Return canonical rows as they come back from the columns' dtypes and declared precision."""
-        return self._storage(u)
+        """Return canonical rows as they come back from the columns' dtypes and declared precision; the array is a new one."""
+        out, kept = np.array(u, dtype=np.float64), self._storage
+        for decimals, at in kept.rounded:
+            out[..., at] = np.round(out[..., at], decimals)
+        if kept.whole.size:
+            out[..., kept.whole] += 0.0  # whole numbers know no -0
+        for kind, at in kept.narrow:
+            out[..., at] = out[..., at].astype(kind)
+        for feature, start in kept.odd:
+            values = restore_numbers(np.atleast_1d(out[..., start]), feature)
+            out[..., start] = np.asarray(values, dtype=np.float64).reshape(out.shape[:-1])
+        return out
 
     @cached_property
     def _storage(self) -> Storage:
-        return Storage(self.features, self.starts)
+        return storage_of(self.features, self.starts)
 
     def stored_beside(self, u: FloatArray) -> Iterator[FloatArray]:
         """Yield a canonical row with numbers rounded to the other side in narrow dtypes: all of them, then one at a time.
@@ -296,13 +294,14 @@ class Schema(Lean):
             if not len(self._grid.unfit(block)):
                 return block.values
         values = frame.iat
-        for j, feature in enumerate(self.features):
-            value, at = values[0, j], self.starts[j]
+        for j, (feature, at) in enumerate(zip(self.features, self.starts, strict=True)):
+            value: Any = values[0, j]
             if isinstance(feature, Numeric):
-                u[0, at] = number = number_of(value, feature)
+                u[0, at] = number = float(value) if _fits(value, feature.precision) else number_of(value, feature)
                 absent = number != number  # noqa: PLR0124 - only NaN differs from itself
             else:
-                code = code_of(value, feature, self._codes[j])
+                known = self._codes[j].get(value)
+                code = code_of(value, feature, self._codes[j]) if known is None else known
                 absent = code < 0
                 if not absent:
                     u[0, at + code] = 1.0
@@ -354,7 +353,7 @@ class Schema(Lean):
         differs = np.flatnonzero(np.logical_or.reduceat(row != other, self.starts))  # NaN differs from itself
         if self._dtype is not None or len(differs) > len(self) // _MANY:
             return self.decode(row)
-        out = apart(frame)
+        out = frame.copy(deep=DEEP)
         out.index = pd.RangeIndex(1)
         for j in differs.tolist():
             out[self.names[j]] = self._column(j, row[None, :])
@@ -374,24 +373,13 @@ class Schema(Lean):
         return feature.levels[int(np.argmax(part))] if part.any() else None
 
 
-def _decimals(
-    frame: pd.DataFrame, precision: Mapping[str, int | None] | str | None, forced: Collection[str]
-) -> tuple[dict[str, int | None], dict[str, int]]:
-    """Return the decimals that are declared, and those that are only read off the data."""
-    if isinstance(precision, str) and precision not in ("auto", "data"):
-        raise SchemaError(
-            f"The 'precision' of a schema must map columns to decimals, or be 'auto' or 'data'. Got {precision!r}."
-        )
-    if precision is None:
-        return {}, {}
-    declared = {} if isinstance(precision, str) else dict(precision)
-    read = decimals_of(frame, {*forced, *declared})
-    return ({**read}, {}) if precision == "data" else (declared, read)
-
-
-def _noted(feature: Feature, decimals: int | None) -> Feature:
-    """Return the feature with the decimals that the data have noted."""
-    return feature if decimals is None or not isinstance(feature, Numeric) else replace(feature, decimals=decimals)
+def _fits(value: Any, decimals: int | None) -> bool:
+    """Whether a value is plainly a number of a feature with so many decimals, as almost all are; others get a closer look."""
+    if not isinstance(value, float | np.integer):  # NumPy's float64 is a float
+        return False
+    if decimals is None:
+        return bool(isfinite(value))
+    return bool(-_LARGEST_WHOLE <= value <= _LARGEST_WHOLE and round(value, decimals) == value)
 
 
 def _digits(feature: Feature) -> str:
@@ -405,37 +393,3 @@ def _digits(feature: Feature) -> str:
 
 def _counted(decimals: int) -> str:
     return f"{decimals} decimal{'' if decimals == 1 else 's'}"
-
-
-def _override(feature: Feature, bounds: tuple[float, float] | None, precision: int | None) -> Feature:
-    if not isinstance(feature, Numeric):
-        raise SchemaError(
-            f"Bounds and precision are for numeric features; {feature.name!r} is {feature.kind}. "
-            "Use Actionability(allow={...}) to restrict its levels."
-        )
-    if bounds is not None:
-        lower, upper = (float(b) for b in bounds)
-        if not (np.isfinite(lower) and np.isfinite(upper) and lower <= upper):
-            raise SchemaError(
-                f"Bounds of {feature.name!r} must be two finite numbers, lowest first; got {bounds!r}. Every "
-                "constant of the optimisation model is derived from them."
-            )
-        feature = replace(feature, lower=lower, upper=upper)
-    if precision is not None:
-        if isinstance(feature, Integer):
-            raise SchemaError(f"{feature.name!r} is whole-numbered, so it has no precision to set.")
-        feature = replace(feature, precision=int(precision))
-    return feature if bounds is None else _on_grid(feature)
-
-
-def _on_grid(feature: Numeric) -> Numeric:
-    """Return the feature with its bounds moved inwards to the nearest points of its grid."""
-    if feature.step is None:
-        return feature
-    lower, upper = feature.snap_up(feature.lower), feature.snap_down(feature.upper)
-    if lower > upper:
-        wanted = "whole number" if isinstance(feature, Integer) else f"number with {feature.precision} decimals"
-        raise SchemaError(
-            f"The bounds of {feature.name!r} ({feature.lower:g}, {feature.upper:g}) hold no {wanted}. Widen them."
-        )
-    return replace(feature, lower=lower, upper=upper)

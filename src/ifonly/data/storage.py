@@ -3,50 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from ifonly.arrays import FloatArray
-from ifonly.data.features import Feature, Integer, Numeric, restore_numbers
+from ifonly.data.features import Feature, Integer, Numeric
 
-__all__ = ["Storage"]
+__all__ = ["Storage", "storage_of"]
 
-_Places = list[int]
+Places = npt.NDArray[np.intp]
 
 
-class Storage:
-    """Canonical rows as they come back from the columns' dtypes and declared precision.
+class Storage(NamedTuple):
+    """Where in the canonical vector the columns' dtypes and declared precision change numbers, for `Schema.stored`.
 
-    Numbers with decimals are rounded to them, and those in narrow floats to these. What a dtype of pandas' own keeps, the
-    column itself is asked.
+    Attributes
+    ----------
+    rounded
+        Numbers of decimals, and the entries that are rounded to them.
+    narrow
+        Floats of fewer bits than the canonical vector has, and the entries in them.
+    whole
+        The entries in whole numbers, which know no -0.
+    odd
+        Features whose columns have another dtype than NumPy's floats and whole numbers: the column itself is asked.
     """
 
-    def __init__(self, features: Sequence[Feature], starts: Sequence[int]) -> None:
-        numbers = [(f, start) for f, start in zip(features, starts, strict=True) if isinstance(f, Numeric)]
-        decimals = sorted({f.precision for f, _ in numbers if f.precision is not None})
-        narrow = {f.dtype for f, _ in numbers if _is_narrow(f)}
+    rounded: tuple[tuple[int, Places], ...]
+    narrow: tuple[tuple[Any, Places], ...]
+    whole: Places
+    odd: tuple[tuple[Numeric, int], ...]
 
-        def places(chosen: Callable[[Numeric], bool]) -> _Places:
-            return [start for f, start in numbers if chosen(f) and not _is_odd(f)]
 
-        self._rounded = [(d, places(lambda f, d=d: f.precision == d)) for d in decimals]  # type: ignore[misc]
-        self._narrow = [(kind, places(lambda f, kind=kind: f.dtype == kind)) for kind in narrow]  # type: ignore[misc]
-        self._whole = places(lambda f: isinstance(f, Integer) and f.dtype.kind in "iu")
-        self._odd = [(f, start) for f, start in numbers if _is_odd(f)]
+def storage_of(features: Sequence[Feature], starts: Sequence[int]) -> Storage:
+    """Return what the columns of some features keep."""
+    numbers = [(f, start) for f, start in zip(features, starts, strict=True) if isinstance(f, Numeric)]
+    decimals = sorted({f.precision for f, _ in numbers if f.precision is not None and not _is_odd(f)})
+    narrow = {f.dtype for f, _ in numbers if _is_narrow(f)}
 
-    def __call__(self, u: FloatArray) -> FloatArray:
-        """Return a row, or rows, as stored; the array is a new one."""
-        out = np.array(u, dtype=np.float64)
-        for decimals, at in self._rounded:
-            out[..., at] = np.round(out[..., at], decimals)
-        if self._whole:
-            out[..., self._whole] += 0.0  # whole numbers know no -0
-        for kind, at in self._narrow:
-            out[..., at] = out[..., at].astype(kind)
-        for feature, start in self._odd:
-            values = restore_numbers(np.atleast_1d(out[..., start]), feature)
-            out[..., start] = np.asarray(values, dtype=np.float64).reshape(out.shape[:-1])
-        return out
+    def places(chosen: Callable[[Numeric], bool]) -> Places:
+        return np.array([start for f, start in numbers if chosen(f) and not _is_odd(f)], dtype=np.intp)
+
+    return Storage(
+        tuple((d, places(lambda f, d=d: f.precision == d)) for d in decimals),  # type: ignore[misc]
+        tuple((kind, places(lambda f, kind=kind: f.dtype == kind)) for kind in narrow),  # type: ignore[misc]
+        places(lambda f: isinstance(f, Integer) and f.dtype.kind in "iu"),
+        tuple((f, start) for f, start in numbers if _is_odd(f)),
+    )
 
 
 def _is_odd(feature: Numeric) -> bool:

@@ -11,10 +11,10 @@ import pandas as pd
 
 from ifonly.errors import SchemaError, did_you_mean
 
-__all__ = ["ANY_TABLE", "TableKind", "align", "apart", "as_frame", "as_row", "column_diff", "shorten"]
+__all__ = ["ANY_TABLE", "DEEP", "TableKind", "align", "as_frame", "as_row", "column_diff", "shorten"]
 
 
-_COPIES_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
+DEEP = int(pd.__version__.partition(".")[0]) < 3  # of a copy that may be changed: pandas 3 copies what is changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,14 +183,6 @@ def align(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
             + column_diff(columns, have)
         )
     return frame[list(columns)]
-
-
-def apart(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame that can be changed without changing this one, whose values nobody has as arrays.
-
-    Pandas 3 copies what is changed when it is changed.
-    """
-    return frame.copy(deep=not _COPIES_ON_WRITE)
 
 
 def column_diff(expected: Sequence[str], found: Sequence[str]) -> str:

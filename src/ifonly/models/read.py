@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from threading import local
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,8 +13,8 @@ import pandas as pd
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
-from ifonly.data.tables import apart
-from ifonly.models.abilities import has_nearest
+from ifonly.data.tables import DEEP
+from ifonly.models.abilities import LinearScores, has_nearest
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import magnitude
 from ifonly.models.links import LINKS, Identity, Link, LinkName, NoLink
@@ -22,9 +22,9 @@ from ifonly.models.own_links import OwnLink, ValueLink
 from ifonly.models.rules import RULES, Decision, Rule, RuleName
 from ifonly.program.box import Box
 from ifonly.runtime.later import Later
-from ifonly.runtime.memo import Memo
+from ifonly.runtime.memo import Lean, Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT
-from ifonly.runtime.warning_filters import few_filters
+from ifonly.runtime.warning_filters import CHANGING, few_filters
 
 __all__ = ["Model", "Observed", "Read", "Rows"]
 
@@ -128,16 +128,16 @@ def _named(table: Mapping[str, _Known], name: str, what: str) -> _Known:
 class Rows:
     """Decoder of canonical rows for one estimator: the columns that it was fitted on, named or as a plain array.
 
-    A single row is remembered for a while: an answer is put to the model, perhaps twice, and then returned. `schema` are
-    the features that the estimator receives, `entries` their places in the canonical vector of all features.
+    Single rows are remembered for a while, in each thread by itself: an answer is put to the model, perhaps twice, and then
+    returned. `schema` are the features that the estimator receives, `entries` their places in the canonical vector of all
+    features, `most` is how many rows are remembered.
     """
 
     def __init__(
         self, schema: Schema, entries: IntArray, *, named: bool, most: int = DEFAULT.reading.remembered
     ) -> None:
-        self.schema, self.entries, self.named = schema, entries, named
-        self._memo = Memo(most)
-        self._known: tuple[FloatArray, Later[pd.DataFrame]] | None = None
+        self.schema, self.entries, self.named, self.most = schema, entries, named, most
+        self._here = _Remembered()
 
     def __call__(self, U: FloatArray) -> Any:
         """Return the table that the estimator receives for canonical rows of all features."""
@@ -149,7 +149,12 @@ class Rows:
         U = np.asarray(U, dtype=np.float64)
         if len(U) != 1:
             return self.schema.decode(U)
-        return apart(self._memo.get("row", U.tobytes(), lambda: self._decoded(U[0])))
+        known, key = self._here.decoded, U.tobytes()
+        if key not in known:
+            if len(known) >= self.most:
+                del known[next(iter(known))]
+            known[key] = self._decoded(U[0])
+        return known[key].copy(deep=DEEP)
 
     def know(self, schema: Schema, factual: FloatArray, frame: Later[pd.DataFrame]) -> None:
         """Be told of a row as `decode` would give it, without missing values: the next ones will be much like it.
@@ -157,26 +162,45 @@ class Rows:
         Nobody else may have the frame.
         """
         if schema.names == self.schema.names:
-            self._known = factual, frame
+            self._here.factual = factual, frame
 
     def _decoded(self, u: FloatArray) -> pd.DataFrame:
-        known = self._known
+        known = self._here.factual
         return self.schema.decode(u) if known is None else self.schema.decode_beside(u, known[0], known[1].get())
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known": None}
+
+class _Remembered(local):
+    """Rows that one thread has decoded, the latest last, and the factual that it asks about; none in a pickle."""
+
+    def __init__(self) -> None:
+        self.decoded: dict[bytes, pd.DataFrame] = {}
+        self.factual: tuple[FloatArray, Later[pd.DataFrame]] | None = None
+
+    def __reduce__(self) -> tuple[type[_Remembered], tuple[()]]:
+        return _Remembered, ()
+
+
+@dataclass
+class _Clock:
+    """Seconds of the shortest call of an estimator so far, decoding included; 0 before the first, and in a pickle."""
+
+    least: float = 0.0
+
+    def __reduce__(self) -> tuple[type[_Clock], tuple[()]]:
+        return _Clock, ()
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Lean):
     """A read model together with the user's own estimator, which has the last word on every answer."""
 
     read: Read
     estimator: Any
     prepare: Callable[[FloatArray], Any] = field(repr=False)
     memo: Memo = field(init=False, repr=False, compare=False, default_factory=Memo)
+    clock: _Clock = field(init=False, repr=False, compare=False, default_factory=_Clock)
 
-    @property
+    @cached_property
     def rounding(self) -> float:
         """The unit of rounding of the estimator's own arithmetic: as its reader says, or that of its `dtype`."""
         last = self.estimator.steps[-1][1] if hasattr(self.estimator, "steps") else self.estimator
@@ -208,22 +232,17 @@ class Model:
 
         return self.memo.get("sizes", (id(form), box.key), measured, keep=form)
 
-    @property
+    @cached_property
     def by_form(self) -> bool:
         """Whether the form says what the estimator says, rounding aside; where nearest rows are tied it may not."""
-        return self.memo.get("by form", (), lambda: not has_nearest(self.read.form))
+        return not has_nearest(self.read.form)
 
     def scores(self, U: FloatArray) -> FloatArray:
-        """Return the scores of canonical rows, by the form; those of a single row are remembered for a while.
+        """Return the scores of canonical rows, by the form.
 
-        A question looks at its factual several times, and at its answer once more to show it. Where rows of a table are
-        equally far, only the estimator knows which of them count, and its own probabilities or values are the scores.
+        Where rows of a table are equally far, only the estimator knows which of them count, and its own probabilities or
+        values are the scores.
         """
-        if len(U) == 1:
-            return self.memo.get("scores", U.tobytes(), lambda: _unchanging(self._scores(U)))
-        return self._scores(U)
-
-    def _scores(self, U: FloatArray) -> FloatArray:
         form, link = self.read.form, self.read.link
         if not len(U) or self.by_form:
             return form(U)
@@ -245,37 +264,36 @@ class Model:
     @property
     def seconds(self) -> float:
         """The time of one call of the estimator, decoding included: the shortest one so far, 0 before the first."""
-        return self.memo.get("seconds", (), lambda: 0.0)
+        return self.clock.least
 
-    @contextmanager
-    def _timed(self) -> Iterator[None]:
-        """Note how long a call of the estimator takes: nobody can interrupt one, so searches leave time for it."""
+    @cached_property
+    def _asks_others(self) -> bool:
+        """Whether the estimator may be made of others, each of which puts warning filters in place; a linear one is not."""
+        return not isinstance(self.read.form, LinearScores)
+
+    def _said(self, method: Callable[[Any], Any], U: FloatArray) -> Any:
+        """Return the estimator's own word, and note how long it took: nobody can interrupt a call, so searches leave time."""
         began = time.perf_counter()
-        yield
+        with few_filters() if self._asks_others else CHANGING:
+            said = method(self.prepare(U))
         taken = time.perf_counter() - began
-        self.memo.put("seconds", (), min(taken, self.seconds or taken))
+        self.clock.least = min(taken, self.clock.least or taken)
+        return said
 
     def predict(self, U: FloatArray) -> Any:
         """Return the estimator's own prediction for canonical rows."""
-        with self._timed(), few_filters():
-            return np.asarray(self.estimator.predict(self.prepare(U))).reshape(len(U), -1)[:, 0]
+        return np.asarray(self._said(self.estimator.predict, U)).reshape(len(U), -1)[:, 0]
 
     def predict_proba(self, U: FloatArray) -> FloatArray | None:
         """Return the estimator's own probabilities, or None when it has none."""
         if not self.read.classes or not hasattr(self.estimator, "predict_proba"):
             return None
         try:
-            with self._timed(), few_filters():
-                return np.asarray(self.estimator.predict_proba(self.prepare(U)), dtype=np.float64)
+            return np.asarray(self._said(self.estimator.predict_proba, U), dtype=np.float64)
         except AttributeError:  # a scorecard always has the method, whatever the estimator inside it has
             if self.read.link.has_probabilities:
                 raise
             return None
-
-
-def _unchanging(values: FloatArray) -> FloatArray:
-    values.flags.writeable = False
-    return values
 
 
 class Observed(Model):

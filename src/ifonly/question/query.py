@@ -67,8 +67,7 @@ class Query:
 
     def changed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Return, per row and feature, whether it differs from the factual."""
-        different = (self.factual != U) & ~(np.isnan(self.factual) & np.isnan(U))
-        return np.logical_or.reduceat(different, self.schema.starts, axis=1)
+        return self.schema.changed(U, self.factual)
 
     def counted(self, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Return, per row and feature, whether it is changed and counts as a change."""
