@@ -19,7 +19,8 @@ import questions
 from ifonly import Explainer, NotProvenOptimal, Proximity
 from ifonly.result.serial import explanation_from_dict, explanation_to_dict
 from ifonly.result.values import Certificate, worst_status
-from ifonly.tolerances import OPTIMALITY, allowed_gap, closing_gap, relative_gap
+from ifonly.result.values import relative_gap
+from ifonly.tolerances import OPTIMALITY, allowed_gap, closing_gap
 from worlds import world_of
 
 COSTS = st.floats(0.0, 1e12)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+from numbers import Integral, Real
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
@@ -15,35 +15,24 @@ import numpy as np
 import pandas as pd
 
 from ifonly.arrays import FloatArray
-from ifonly.criteria.house import DEFAULT_CRITERIA, checked, combined, diversified
-from ifonly.criteria.validity import Target, as_target, resolve
-from ifonly.data.given import Given, on_grids, widened
+from ifonly.criteria.house import DEFAULT_CRITERIA, checked
 from ifonly.data.schema import Schema
 from ifonly.data.tables import TableKind
-from ifonly.errors import (
-    CriterionError,
-    Infeasible,
-    NotProvenOptimal,
-    warn,
-)
+from ifonly.errors import CriterionError, Infeasible, NotProvenOptimal, warn
 from ifonly.events import Finished, OnEvent
 from ifonly.models.opening import open_model
 from ifonly.models.read import Model, Observed
-from ifonly.program.box import Box
-from ifonly.question.criterion import ChecksTogether, Criterion, HasConsequences
-from ifonly.question.options import FOREVER, check_options, check_surrogate, check_workers
+from ifonly.question.criterion import Criterion
 from ifonly.question.problem import Problem, build
-from ifonly.question.query import Query
-from ifonly.question.statement import Statement
 from ifonly.question.training import Training
 from ifonly.result.many import Explanations
 from ifonly.result.origin import Origin
 from ifonly.result.values import Explanation
 from ifonly.runtime.deadline import Deadline
-from ifonly.runtime.memo import Lean, cached_property
+from ifonly.runtime.memo import Lean, Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.search.answering import NoneOnGrids, Question, Several
-from ifonly.search.decimals import takes_decimals
+from ifonly.search.asking import Asker, Subject
 from ifonly.solvers.registry import find_solver
 from ifonly.tolerances import OPTIMALITY
 
@@ -52,6 +41,8 @@ if TYPE_CHECKING:
     from ifonly.studio.server import Studio
 
 __all__ = ["Explainer"]
+
+_FOREVER = 1e9  # seconds that stand for no time limit: SCIP refuses infinity
 
 
 class _Many(TypedDict, total=False):
@@ -150,6 +141,8 @@ class Explainer(Lean):
         self.criteria = checked(DEFAULT_CRITERIA if criteria is None else criteria)
         self.backend = find_solver(solver)
         self.random_state = random_state
+        self._house: Asker | None = None
+        self._askers = Memo()
 
     def __repr__(self) -> str:
         model = type(self.model.estimator).__name__
@@ -205,16 +198,17 @@ class Explainer(Lean):
         NotVerified
             The model refused every repaired answer.
         """
-        check_options(n, time_limit, gap, proof)
-        began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
-        ask = partial(self._ask, row, want, criteria, several=n > 1)
-        asked = replace(ask(), deadline=deadline, gap=gap, on_event=on_event, proof=proof)
+        _check_options(n, time_limit, gap, proof)
+        began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), _FOREVER))
+        asker = self._asker(criteria, several=n > 1)
+        ask = partial(asker.ask, row, want, deadline=deadline, gap=gap, on_event=on_event, proof=proof)
+        asked = ask()
         asked.refuse_what_is_there()
         options = {"n": int(n), "time_limit": float(time_limit), "gap": float(gap), "proof": proof}
         demands = [d.text for d in asked.statement.demands]
-        origin = Origin(self, asked.wish, checked(criteria), options, demands)
+        origin = Origin(self, asked.wish, asker.call, options, demands)
         asked, several = _answered(asked, n, origin, ask)
-        explanation = asked.explanation(several, time.perf_counter() - began, origin, self._given.beside(row))
+        explanation = asked.explanation(several, time.perf_counter() - began, origin)
         if on_event is not None:
             on_event(Finished(explanation.status, explanation.seconds))
         if explanation.status in ("feasible", "no_bound") and self.surrogate is None:
@@ -279,8 +273,8 @@ class Explainer(Lean):
         to
             A folder for the answers; then a `Batch` is returned, with ``status``, ``verify`` and ``collect``.
         """
-        check_options(n, time_limit, gap)
-        check_workers(n_jobs)
+        _check_options(n, time_limit, gap)
+        _check_workers(n_jobs)
         criteria = checked(criteria)
         options = {"want": want, "n": n, "criteria": criteria, "n_jobs": n_jobs, "time_limit": time_limit}
         options |= {"progress": progress, "executor": executor}
@@ -333,73 +327,35 @@ class Explainer(Lean):
         return fingerprints(self)
 
     # -- asking -------------------------------------------------------------------------------------------------
+    def _asker(self, criteria: Sequence[Criterion], *, several: bool = False) -> Asker:
+        """Return who puts questions together under the house's criteria and a call's; that of the house is at hand."""
+        of_house = isinstance(criteria, tuple | list) and not criteria and not several
+        if of_house and self._house is not None and self._house.serves(self.model, self.backend, self.criteria):
+            return self._house
+        call = checked(criteria)
+        known = (self.model, self.backend, self.criteria)
+        key = (*map(id, known), several, *map(id, call))
+        asker = self._askers.get("asker", key, lambda: self._made(call, several), keep=(*known, call))
+        self._house = asker if of_house else self._house
+        return asker
+
+    def _made(self, call: tuple[Criterion, ...], several: bool) -> Asker:
+        about = (self.schema, self.model, self.training, self._complete, self._frame, self._given)
+        subject = Subject(*about, self.random_state, observed=self.surrogate is not None)
+        return Asker(subject, self.backend, self.criteria, call, several=several)
+
     def _ask(
         self, row: Any, want: Any, criteria: Sequence[Criterion], *, several: bool = False, decimals: bool = True
     ) -> Question:
         """Return a question, with the `decimals` of the data where they are allowed and cost nothing."""
-        given = row if isinstance(row, Given) else Given.of(row, self.schema, missing=self.model.read.accepts_missing)
-        schema, want = widened(self.schema, given.factual), self._wish(want, given.factual)
-        merged = combined(self.criteria, checked(criteria))
-        merged = diversified(merged) if several else merged
-        asked = self._question(given, schema, want, merged)
-        gridded = self._on_grids(schema, given.factual) if decimals else schema
-        if gridded is schema or not takes_decimals(asked.statement):
-            return asked
-        return replace(self._question(given, gridded, want, merged, again=True), on_grids=True)
-
-    @cached_property
-    def _gridded(self) -> Schema:
-        """The schema with the decimals of the data, for factuals that have no more: made once, as are its tables."""
-        return on_grids(self.schema, np.full(self.schema.width, np.nan))
-
-    def _on_grids(self, schema: Schema, factual: FloatArray) -> Schema:
-        whole = self._gridded
-        if whole is self.schema:
-            return schema
-        same = schema is self.schema and np.array_equal(whole.stored(factual), factual, equal_nan=True)
-        return whole if same else on_grids(schema, factual)
-
-    def _question(
-        self, given: Given, schema: Schema, want: Any, merged: tuple[Criterion, ...], *, again: bool = False
-    ) -> Question:
-        """Return the question in a schema; what criteria have to say about it is not said `again`."""
-        factual, frame = given.factual, given.returned(schema)
-        goal = resolve(want, self.model)
-        query = Query(schema, factual, self.model, self.training, self.random_state, goal)
-        for criterion in () if again else merged:
-            criterion.check(query)
-        query = replace(
-            query, exempt=frozenset().union(*(c.exempt(query) for c in merged if isinstance(c, HasConsequences)))
-        )
-        demands = [d for criterion in merged for d in criterion.demands(query)]
-        for criterion in merged:
-            if isinstance(criterion, ChecksTogether) and not again:
-                criterion.check_together(query, demands)
-        lacking = bool(query.limits.missing.any())
-        form = self.model.read.form if lacking else self._complete
-        if not lacking:
-            self.model.know(schema, factual, given.decoded(schema))
-        statement = Statement(query, (goal, *demands), merged, form)
-        asked = Question(self.backend, frame, self._frame, query, goal, statement, want)
-        if self.surrogate is None:
-            return asked
-        from ifonly.surrogate import ObservedQuestion  # noqa: PLC0415 - loaded when it is asked for
-
-        return ObservedQuestion.of(asked)
+        return self._asker(criteria, several=several).ask(row, want, decimals=decimals)
 
     def _wish(self, want: Any, factual: FloatArray) -> Any:
         """Return what is wanted, with the other class of two in place of None."""
-        classes = self.model.read.classes
-        target = as_target(want)
-        named = any(part is not None for part in (target.label, target.at_least, target.at_most, target.any_of))
-        if not named and len(classes) == 2:
-            if self.surrogate is None:
-                now = resolve(classes[0], self.model).class_of(factual, Box.of(self.schema, factual))
-            else:
-                now = classes.index(self.model.predict(factual[None, :])[0])
-            other = classes[1 - now]
-            want = replace(want, label=other) if isinstance(want, Target) else other
-        return want
+        return self._asker(()).wish(want, factual)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_house": None}
 
 
 def _answered(asked: Question, n: int, origin: Origin, ask: Callable[..., Question]) -> tuple[Question, Several]:
@@ -412,17 +368,80 @@ def _answered(asked: Question, n: int, origin: Origin, ask: Callable[..., Questi
         error.origin, error.factual, error.schema = origin, asked.frame.get(), asked.query.schema
         error.prediction, error.score = asked.of_factual()
         raise
-    free = ask(decimals=False)
-    free = replace(asked, query=free.query, statement=free.statement, on_grids=False, frame=free.frame, goal=free.goal)
-    return _answered(free, n, origin, ask)
+    return _answered(ask(decimals=False), n, origin, ask)
 
 
 def _opened(
     model: Any, X: Any, schema: Schema | None, surrogate: str | None, tuning: Tuning
 ) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
-    check_surrogate(surrogate)
+    _check_surrogate(surrogate)
     if surrogate is None:
         return open_model(model, X, schema, tuning=tuning)
     from ifonly.surrogate import open_any  # noqa: PLC0415 - loaded when it is asked for
 
     return open_any(model, X, schema, tuning)
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+def _is_number(value: Any, kind: type[Real | Integral]) -> bool:
+    return isinstance(value, kind) and not isinstance(value, (bool, np.bool_))
+
+
+def _check_options(n: Any, time_limit: Any, gap: Any, proof: Any = False) -> None:
+    """Refuse a slip in the options that every call has."""
+    _check_count(n)
+    _check_seconds(time_limit)
+    _check_gap(gap)
+    _check_proof(proof)
+
+
+def _check_proof(proof: Any) -> None:
+    """Refuse a wish for a proof that there is not."""
+    if isinstance(proof, bool):
+        return
+    if proof != "exact":
+        raise CriterionError(f"'proof' must be True, False or 'exact', got {proof!r}. Write e.g. proof=True.")
+    from ifonly.solvers.exact import need_exact  # noqa: PLC0415 - loaded when it is asked for
+
+    need_exact()
+
+
+def _check_count(n: Any) -> None:
+    """Refuse a number of answers that is not a whole number of at least 1."""
+    if not _is_number(n, Integral) or n < 1:
+        raise CriterionError(f"'n' must be a whole number of at least 1, got {n!r}. Write e.g. n=3 for three answers.")
+
+
+def _check_seconds(time_limit: Any) -> None:
+    """Refuse a time limit that is not a positive number."""
+    if not _is_number(time_limit, Real) or not time_limit > 0:
+        raise CriterionError(
+            f"'time_limit' must be a positive number of seconds, got {time_limit!r}. Write e.g. time_limit=30, or "
+            "float('inf') for no limit."
+        )
+
+
+def _check_gap(gap: Any) -> None:
+    """Refuse a gap that is not a share."""
+    if not _is_number(gap, Real) or not 0 <= gap < 1:
+        raise CriterionError(
+            f"'gap' must be a share of the cost, at least 0 and below 1, got {gap!r}. Write e.g. gap=0.05 to stop within "
+            "5% of the best."
+        )
+
+
+def _check_workers(n_jobs: Any) -> None:
+    """Refuse a number of workers that is neither a whole number other than 0 nor None."""
+    if n_jobs is not None and (not _is_number(n_jobs, Integral) or n_jobs == 0):
+        raise CriterionError(
+            f"'n_jobs' must be a whole number of workers other than 0, got {n_jobs!r}. Write e.g. n_jobs=2, or -1 for one "
+            "per core."
+        )
+
+
+def _check_surrogate(surrogate: Any) -> None:
+    """Refuse a surrogate that is neither None nor "auto"."""
+    if surrogate is not None and not (isinstance(surrogate, str) and surrogate == "auto"):
+        raise CriterionError(
+            f"'surrogate' must be None or 'auto', got {surrogate!r}. With 'auto', a model that cannot be read is observed."
+        )

@@ -12,7 +12,6 @@ small that is: in units of 1e-9, squared, every cost is below 1e-18, and one of 
 
 from __future__ import annotations
 
-from math import inf, isnan
 from typing import TypedDict
 
 __all__ = [
@@ -65,7 +64,6 @@ __all__ = [
     "UNIT_PARTS",
     "allowed_gap",
     "closing_gap",
-    "relative_gap",
 ]
 
 # -- proofs ----------------------------------------------------------------------------------------------------------
@@ -156,17 +154,6 @@ OUTLIERS_RULE = 25.0  # a range so many times the width of the middle nine tenth
 RIDGE = (
     1e-6  # of each variance, added to a covariance to keep it invertible: correlations up to 1 - 1e-6 are told apart
 )
-
-
-def relative_gap(objective: float, bound: float) -> float:
-    """Return the gap ``(objective - bound) / |objective|``; 0 at or above the bound, infinite without one.
-
-    An objective of 0 has no gap: no cost is negative. From a gap of 1 on, the bound says no more than that.
-    """
-    if objective == 0.0 or objective <= bound:
-        return 0.0
-    gap = (objective - bound) / abs(objective)
-    return inf if isnan(gap) else gap
 
 
 def allowed_gap(objective: float, gap: float = OPTIMALITY) -> float:

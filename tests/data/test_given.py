@@ -40,7 +40,7 @@ def test_rows_together_are_rows_alone(table: pd.DataFrame) -> None:
         np.testing.assert_array_equal(given.factual, alone.factual)
         assert given.factual.tobytes() == alone.factual.tobytes()
         assert given.index.equals(alone.index)
-        pd.testing.assert_frame_equal(given.returned(schema).get(), alone.returned(schema).get())
+        pd.testing.assert_frame_equal(given.returned(schema), alone.returned(schema))
 
 
 @pytest.mark.parametrize("bad", [[], [0], [9], [3, 4, 7], list(range(10))])

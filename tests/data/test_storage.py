@@ -61,7 +61,7 @@ def test_a_row_beside_another_is_decoded_as_alone(table: pd.DataFrame, changed: 
         for j in rng.permutation(len(schema))[:changed]:
             other[schema.slice(int(j))] = U[i + 7][schema.slice(int(j))]
         given = Given.of(table.iloc[[i]], schema, missing=False)
-        frame = given.decoded(schema).get()
+        frame = given.decoded(schema)
         pd.testing.assert_frame_equal(schema.decode_beside(other, given.factual, frame), schema.decode(other))
         pd.testing.assert_frame_equal(frame, table.iloc[[i]])  # which is read, and not changed
 

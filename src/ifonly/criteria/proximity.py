@@ -10,14 +10,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.data.schema import Numeric, Ordinal
+from ifonly.data.schema import Numeric, Ordinal, Schema
 from ifonly.errors import CriterionError
 from ifonly.program.mip import Affine, Square
-from ifonly.question.costs import Costs
-from ifonly.question.criterion import Couples, Criterion, Remarks
+from ifonly.question.costs import Costs, CostTable
+from ifonly.question.criterion import Couples, Criterion, Remarks, Tabulates
 from ifonly.question.curves import CostCurve
 from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.training import Training
 from ifonly.question.words import number
 from ifonly.tolerances import OUTLIERS_RULE
 
@@ -28,7 +29,7 @@ Scale = Literal["auto", "range", "mad", "std", "percentile", "none"]
 
 
 @dataclass(frozen=True)
-class Proximity(Couples, Remarks, Criterion):
+class Proximity(Couples, Remarks, Tabulates, Criterion):
     r"""Stay close to the factual.
 
     With ``d_j = w_j |x_j - xhat_j| / s_j`` for a numeric feature, ``d_j = w_j`` for a switched category and
@@ -103,28 +104,26 @@ class Proximity(Couples, Remarks, Criterion):
                 for level in table:
                     feature.position(level)
 
-    def _weights(self, query: Query) -> FloatArray:
-        out = np.ones(len(query.schema))
+    def _weights(self, schema: Schema) -> FloatArray:
+        out = np.ones(len(schema))
         for name, value in self.weights.items():
-            out[query.schema.index(name)] = value
-        out[sorted(query.exempt)] = 0.0
+            out[schema.index(name)] = value
         return out
 
-    def _scales(self, query: Query) -> FloatArray:
+    def _scales(self, schema: Schema, training: Training) -> FloatArray:
         """Return the scale of each feature (1 for categorical ones)."""
-        t = query.training
-        by = {"mad": t.mad, "std": t.std, "none": np.ones(len(query.schema))}
-        by["auto"] = np.where(self.ruled(query), t.middle, t.range)
+        t = training
+        by = {"mad": t.mad, "std": t.std, "none": np.ones(len(schema))}
+        by["auto"] = np.where(_ruled(t), t.middle, t.range)
         scales = by.get(self.scale, t.range).copy() if isinstance(self.scale, str) else t.range.copy()
         if not isinstance(self.scale, str):
             for name, value in self.scale.items():
-                scales[query.schema.index(name)] = value
-        for j, feature in enumerate(query.schema.features):
+                scales[schema.index(name)] = value
+        for j, feature in enumerate(schema.features):
             if not isinstance(feature, Numeric):
                 scales[j] = 1.0
             elif scales[j] <= 0:
-                hat = query.factual[query.schema.starts[j]]
-                if min(feature.lower, hat) < max(feature.upper, hat):
+                if feature.lower < feature.upper:
                     raise CriterionError(
                         f"{feature.name!r} is constant in the training data, so a change of it has no scale. Give one: "
                         f"Proximity(scale={{{feature.name!r}: 1.0}}), or keep to its training range."
@@ -132,34 +131,30 @@ class Proximity(Couples, Remarks, Criterion):
                 scales[j] = 1.0
         return scales
 
-    def _levels(self, query: Query, power: float = 1.0) -> FloatArray:
-        """Return the cost of each level of each categorical feature."""
-        schema, weights = query.schema, self._weights(query)
-        out: FloatArray = np.asarray((weights[schema.owner] * (query.factual == 0)) ** power)
-        out[schema.number_starts] = 0.0
-        for j, feature in enumerate(schema.features):
-            if isinstance(feature, Numeric) or not (isinstance(feature, Ordinal) or feature.name in self.tables):
-                continue
-            part = query.factual[schema.slice(j)]
-            distance = (part == 0).astype(float)
-            if isinstance(feature, Ordinal) and part.any() and feature.width > 1:
-                distance = np.abs(np.arange(feature.width) - int(part.argmax())) / (feature.width - 1)
-            for level, cost in self.tables.get(feature.name, {}).items():
-                distance[feature.position(level)] = float(cost)
-            distance[part > 0] = 0.0
-            out[schema.slice(j)] = (weights[j] * distance) ** power
+    def _switches(self, schema: Schema, j: int) -> FloatArray:
+        """Return the distance of each level of a categorical feature from another one, none of them its neighbour."""
+        feature = schema.features[j]
+        assert not isinstance(feature, Numeric)
+        out = np.ones(feature.width)
+        for level, cost in self.tables.get(feature.name, {}).items():
+            out[feature.position(level)] = float(cost)
         return out
 
-    def ruled(self, query: Query) -> Any:
-        """Say which numbers have a range that outliers rule, as ``"auto"`` sees it."""
-        t = query.training
-        return (t.middle > 0.0) & (t.range > OUTLIERS_RULE * t.middle)
+    def _steps(self, schema: Schema, j: int) -> FloatArray:
+        """Return the distances between the levels of an ordinal feature, from rows to columns."""
+        feature, places = schema.features[j], np.arange(schema.features[j].width)
+        out: FloatArray = np.abs(places - places[:, None]) / (len(places) - 1.0)
+        if feature.name in self.tables:
+            named = [feature.position(level) for level in self.tables[feature.name]]  # type: ignore[union-attr]
+            out[:, named] = self._switches(schema, j)[named]
+        np.fill_diagonal(out, 0.0)
+        return out
 
     def _curves(self, query: Query) -> dict[int, CostCurve]:
         """Return the costs of the numbers that have a table, or a percentile in place of a scale."""
         if not self.tables and self.scale != "percentile":
             return {}
-        weights, out = self._weights(query), {}
+        weights, out = self._weights(query.schema), {}
         for j, feature in enumerate(query.schema.features):
             hat = float(query.factual[query.schema.starts[j]])
             if not isinstance(feature, Numeric) or np.isnan(hat) or weights[j] == 0.0:
@@ -179,32 +174,41 @@ class Proximity(Couples, Remarks, Criterion):
 
     def costs(self, query: Query) -> Costs | None:
         """Return the separable costs: all of l1 and l2, the categories of Mahalanobis, none of l-infinity."""
-        scale = self.scale if isinstance(self.scale, str) else tuple(self.scale.items())
-        own = tuple((name, tuple(table.items())) for name, table in self.tables.items())
-        key = (
-            self.norm,
-            scale,
-            tuple(self.weights.items()),
-            own,
-            id(query.schema),
-            query.factual.tobytes(),
-            query.exempt,
-        )
-        return query.training.memo.get("costs", key, lambda: self._costs(query), keep=query.schema)
-
-    def _costs(self, query: Query) -> Costs | None:
-        none = Costs.none(query.schema)
         if self.norm == "linf":
             return None
-        if self.norm == "mahalanobis":
-            return Costs(none.linear, none.square, none.price, self._levels(query))
-        rate, numeric = np.zeros(len(query.schema)), query.schema.numeric
-        rate[numeric] = (self._weights(query) / self._scales(query))[numeric]
-        if self.norm == "l1":
-            curves = self._curves(query)
-            rate[list(curves)] = 0.0
-            return Costs(rate, none.square, none.price, self._levels(query), curves)
-        return Costs(none.linear, rate**2, none.price, self._levels(query, 2.0))
+        costs, curves = self._table(query.schema, query.training).at(query.schema, query.factual), {}
+        if self.norm == "l1" and (curves := self._curves(query)):
+            linear = costs.linear.copy()
+            linear[list(curves)] = 0.0
+            costs = replace(costs, linear=linear, curves=curves)
+        return costs.without(query.schema, query.exempt)
+
+    def table(self, schema: Schema, training: Training) -> CostTable | None:
+        """Return the separable costs at all factuals; None where costs of numbers are curves, which begin at the factual."""
+        numbers = (name for name in self.tables if isinstance(schema[name], Numeric))
+        if self.scale == "percentile" or next(numbers, None) is not None:
+            return None
+        return CostTable.none(schema) if self.norm == "linf" else self._table(schema, training)
+
+    def _table(self, schema: Schema, training: Training) -> CostTable:
+        """Return the costs at all factuals, but for curves; remembered, as many parts of a question ask for them."""
+        scale = self.scale if isinstance(self.scale, str) else tuple(self.scale.items())
+        own = tuple((name, tuple(table.items())) for name, table in self.tables.items())
+        key = (self.norm, scale, tuple(self.weights.items()), own, id(schema))
+        return training.memo.get("costs", key, lambda: self._computed(schema, training), keep=schema)
+
+    def _computed(self, schema: Schema, training: Training) -> CostTable:
+        none, weights, power = CostTable.none(schema), self._weights(schema), 2.0 if self.norm == "l2" else 1.0
+        switch, rate, numeric = none.switch, none.linear, schema.numeric
+        for j in schema.categorical:
+            switch[schema.slice(j)] = (weights[j] * self._switches(schema, j)) ** power
+        ordinal = [j for j in schema.categorical if isinstance(f := schema.features[j], Ordinal) and f.width > 1]
+        steps = {j: (weights[j] * self._steps(schema, j)) ** power for j in ordinal}
+        if self.norm != "mahalanobis":
+            rate[numeric] = (weights / self._scales(schema, training))[numeric]
+        if self.norm == "l2":
+            return CostTable(none.square, rate**2, none.price, switch, steps)
+        return CostTable(rate, none.square, none.price, switch, steps)
 
     def separable(self) -> bool:
         """The sums are, the largest deviation and the Mahalanobis distance are not."""
@@ -237,7 +241,7 @@ class Proximity(Couples, Remarks, Criterion):
     def _whitening(self, query: Query) -> FloatArray:
         """Return ``F`` with ``F'F`` the inverse covariance of the coupled features, weights included."""
         t, coupled = query.training, sorted(self.couples(query))
-        weights = self._weights(query)[coupled]
+        weights = self._weights(query.schema)[coupled] * [j not in query.exempt for j in coupled]
 
         def whitening() -> FloatArray:
             keep = [t.numeric.index(j) for j in coupled]
@@ -247,8 +251,9 @@ class Proximity(Couples, Remarks, Criterion):
 
     def _add_largest(self, problem: Program) -> None:
         query, x = problem.query, problem.x
-        rates = self._weights(query) / self._scales(query)
-        levels, curves = self._levels(query), self._curves(query)
+        costs = replace(self, norm="l1").costs(query)
+        assert costs is not None
+        levels, curves = costs.levels, costs.curves
         deviations = []
         for j in problem.moving():
             if not isinstance(query.schema.features[j], Numeric):
@@ -256,7 +261,7 @@ class Proximity(Couples, Remarks, Criterion):
             elif j in curves:
                 deviations.append(curves[j].expression(problem, j))
             elif not np.isnan(query.factual[query.schema.starts[j]]):
-                deviations.append(problem.distance(j) * float(rates[j]))
+                deviations.append(problem.distance(j) * float(costs.linear[j]))
         most = max((problem.mip.bounds(d)[1] for d in deviations), default=0.0)
         top = problem.mip.epigraph(max(most, 0.0), name="largest")
         for deviation in deviations:
@@ -305,9 +310,14 @@ class Proximity(Couples, Remarks, Criterion):
         return [
             f"outliers rule the range of {query.schema.names[j]} ({number(t.range[j])}): its change is counted by the middle "
             f"nine tenths of the rows ({number(t.middle[j])})"
-            for j in map(int, np.flatnonzero(self.ruled(query) & changed))
+            for j in map(int, np.flatnonzero(_ruled(t) & changed))
             if query.schema.names[j] not in self.tables
         ]
+
+
+def _ruled(training: Training) -> Any:
+    """Say which numbers have a range that outliers rule, as ``"auto"`` sees it."""
+    return (training.middle > 0.0) & (training.range > OUTLIERS_RULE * training.middle)
 
 
 def _check_table(name: str, table: Any) -> None:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray
+from ifonly.data.schema import Schema
 from ifonly.errors import CriterionError, Relaxation
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts, Loosens
-from ifonly.question.costs import Costs
-from ifonly.question.criterion import Criterion
+from ifonly.question.costs import Costs, CostTable
+from ifonly.question.criterion import Criterion, Tabulates
 from ifonly.question.demand import Demand
 from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.training import Training
 
 __all__ = ["Sparsity"]
 
 
 @dataclass(frozen=True)
-class Sparsity(Criterion):
+class Sparsity(Tabulates, Criterion):
     """Change few features.
 
     Parameters
@@ -56,10 +58,12 @@ class Sparsity(Criterion):
 
     def costs(self, query: Query) -> Costs | None:
         """Return the price per changed feature."""
-        if not self.price:
-            return None
-        none = Costs.none(query.schema)
-        return Costs(none.linear, none.square, np.full(len(query.schema), float(self.price)), none.levels)
+        return self.table(query.schema, query.training).at(query.schema, query.factual) if self.price else None
+
+    def table(self, schema: Schema, training: Training) -> CostTable:
+        """Return the price per changed feature, the same for all."""
+        del training
+        return replace(CostTable.none(schema), price=np.full(len(schema), float(self.price or 0.0)))
 
     def measure(self, query: Query, U: FloatArray) -> dict[str, FloatArray]:
         """Return the number of changed features that count."""

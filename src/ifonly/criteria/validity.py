@@ -12,8 +12,8 @@ from ifonly.data.features import plain
 from ifonly.errors import CriterionError, did_you_mean
 from ifonly.models.read import Model, Read
 from ifonly.question.any_class import AnyClassGoal
-from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal, interval_text
-from ifonly.question.words import number
+from ifonly.question.goal import ClassGoal, Goal, IntervalGoal, ProbabilityGoal
+from ifonly.question.words import interval_text, number
 
 __all__ = ["Target", "as_target", "resolve"]
 

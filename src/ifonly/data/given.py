@@ -12,7 +12,6 @@ import pandas as pd
 from ifonly.arrays import FloatArray
 from ifonly.data.schema import Feature, Numeric, Schema
 from ifonly.errors import OutsideTrainingRange, warn
-from ifonly.runtime.later import Later
 
 __all__ = ["Given", "given_rows", "on_grids", "widened"]
 
@@ -46,20 +45,15 @@ class Given:
         """The row's label, as the index of a one-row frame."""
         return self.table.index if self.line is None else self.table.index[self.line : self.line + 1]
 
-    def returned(self, schema: Schema) -> Later[pd.DataFrame]:
-        """Return the factual as a frame in the dtypes of the training data, made when it is looked at."""
-        return Later(_cut_out, schema, self.table, self.line, self.factual, True)
+    def returned(self, schema: Schema) -> pd.DataFrame:
+        """Return the factual as a frame of the caller's own, in the dtypes of the training data."""
+        row = self.decoded(schema)
+        return row.copy() if row is self.table else row
 
-    def decoded(self, schema: Schema) -> Later[pd.DataFrame]:
+    def decoded(self, schema: Schema) -> pd.DataFrame:
         """Return the same for reading only: it may be the table itself."""
-        return Later(_cut_out, schema, self.table, self.line, self.factual, False)
-
-
-def _cut_out(schema: Schema, table: pd.DataFrame, line: int | None, factual: FloatArray, own: bool) -> pd.DataFrame:
-    row = table if line is None else table.iloc[[line]]
-    if schema.keeps(row, factual):
-        return row.copy() if own else row
-    return schema.decode(factual, like=row)
+        row = self.table if self.line is None else self.table.iloc[[self.line]]
+        return row if schema.keeps(row, self.factual) else schema.decode(self.factual, like=row)
 
 
 def given_rows(table: pd.DataFrame, schema: Schema, *, missing: bool | Collection[int]) -> Iterator[Given | None]:

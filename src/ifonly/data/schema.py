@@ -87,6 +87,7 @@ class Schema(Lean):
         object.__setattr__(self, "ends", np.array(ends, dtype=np.float64).reshape(-1, 2).T)
         object.__setattr__(self, "number_starts", np.array([self.starts[j] for j in self.numeric], dtype=np.intp))
         object.__setattr__(self, "_dtype", same_dtype(self.features))
+        object.__setattr__(self, "steps", tuple(f.step if isinstance(f, Numeric) else None for f in self.features))
 
     starts: ClassVar[tuple[int, ...]]
     width: ClassVar[int]
@@ -95,6 +96,7 @@ class Schema(Lean):
     categorical: ClassVar[list[int]]
     ends: ClassVar[FloatArray]  # lower and upper ends of the numeric features
     number_starts: ClassVar[npt.NDArray[np.intp]]  # and where they live in the canonical vector
+    steps: ClassVar[tuple[float | None, ...]]  # spacing of the grid of each feature; None: it has none
     owner: ClassVar[npt.NDArray[np.int64]]
     _index: ClassVar[dict[str, int]]
     _codes: ClassVar[tuple[dict[Any, int], ...]]
@@ -204,6 +206,11 @@ class Schema(Lean):
         """Whether all numbers of a canonical row lie within the bounds of their features; those that are missing do."""
         values, (low, high) = u[self.number_starts], self.ends
         return not ((values < low) | (values > high)).any()
+
+    def lacks(self, u: FloatArray) -> bool:
+        """Whether a canonical row lacks a value: a number, or the level of a category."""
+        levels = np.count_nonzero(u) - np.count_nonzero(u[self.number_starts])
+        return bool(np.isnan(u).any() or levels < len(self.categorical))
 
     def changed(self, U: FloatArray, factual: FloatArray) -> npt.NDArray[np.bool_]:
         """Return, per canonical row and feature, whether it differs from a factual; missing is the same as missing."""

@@ -56,6 +56,12 @@ class Box:
         """The bounds as bytes, to tell two boxes of one schema apart at this moment."""
         return b"".join(part.tobytes() for part in (self.lower, self.upper, self.allowed, self.missing))
 
+    def sealed(self) -> Box:
+        """Return this box, which nobody can narrow any more: it is shared."""
+        for part in (self.lower, self.upper, self.allowed, self.missing):
+            part.flags.writeable = False
+        return self
+
     def copy(self) -> Box:
         """Return a box that can be narrowed without touching this one."""
         return Box(self.schema, self.lower.copy(), self.upper.copy(), self.allowed.copy(), self.missing.copy())

@@ -1,4 +1,4 @@
-"""Separable costs: the part of the objective that belongs to single features."""
+"""Separable costs: the part of the objective that belongs to single features, as tables for all factuals and at one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ifonly.data.schema import Schema
 from ifonly.question.curves import CostCurve
 from ifonly.question.query import Query
 
-__all__ = ["Costs"]
+__all__ = ["CostTable", "Costs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +98,56 @@ class Costs:
         entries = U * self.entries(schema, factual, slice(None))
         entries[:, at] = costs
         return np.asarray(np.add.reduceat(entries, schema.starts, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class CostTable:
+    """Separable costs at every factual of a schema: made once, and shifted to the factual of each question.
+
+    Attributes
+    ----------
+    linear, square, price
+        As of `Costs`: they do not depend on the factual.
+    switch
+        Per entry of the canonical vector: the cost of that level at a factual of another one; 0 for numbers.
+    steps
+        Categorical feature -> costs from one of its levels (a row) to another one (a column), where more than the new level
+        counts: the levels of ordinal features.
+    """
+
+    linear: FloatArray
+    square: FloatArray
+    price: FloatArray
+    switch: FloatArray
+    steps: Mapping[int, FloatArray] = field(default_factory=dict)
+
+    @classmethod
+    def none(cls, schema: Schema) -> CostTable:
+        """Return costs of zero."""
+        n = len(schema)
+        return cls(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(schema.width))
+
+    def plus(self, other: CostTable, schema: Schema) -> CostTable:
+        """Return the sum of two tables of one schema."""
+        levels = {j: self._between(j, schema) + other._between(j, schema) for j in (*self.steps, *other.steps)}
+        parts = ((self.linear, other.linear), (self.square, other.square), (self.price, other.price))
+        linear, square, price = (one + two for one, two in parts)
+        return CostTable(linear, square, price, self.switch + other.switch, levels)
+
+    def _between(self, j: int, schema: Schema) -> FloatArray:
+        """Return the costs from each level of a categorical feature to each."""
+        if j in self.steps:
+            return self.steps[j]
+        return np.asarray(self.switch[schema.slice(j)] * (1.0 - np.eye(schema.features[j].width)))
+
+    def at(self, schema: Schema, factual: FloatArray) -> Costs:
+        """Return the costs at a factual; one without a level pays for any as for another."""
+        levels = self.switch * (factual == 0.0)
+        for j, costs in self.steps.items():
+            part = schema.slice(j)
+            if factual[part].any():
+                levels[part] = costs[int(factual[part].argmax())]
+        return Costs(self.linear, self.square, self.price, levels)
 
 
 def _added(one: Mapping[int, CostCurve], other: Mapping[int, CostCurve]) -> dict[int, CostCurve]:

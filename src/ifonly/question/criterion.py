@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ifonly.arrays import FloatArray
+from ifonly.data.schema import Schema
 from ifonly.question.abilities import Ability
-from ifonly.question.costs import Costs
+from ifonly.question.costs import Costs, CostTable
 from ifonly.question.demand import Demand
 from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.training import Training
 
-__all__ = ["ChecksTogether", "Couples", "Criterion", "HasConsequences", "Remarks"]
+__all__ = ["ChecksTogether", "Couples", "Criterion", "HasConsequences", "Remarks", "Tabulates", "is_tabulated"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,23 @@ class Criterion:
     def measure(self, query: Query, U: FloatArray) -> dict[str, FloatArray]:  # noqa: ARG002 - for subclasses
         """Return named numbers about each row, in the words of this criterion."""
         return {}
+
+
+class Tabulates(Criterion, Ability):
+    """A criterion that is the same in every question about a schema, but for the place of the factual.
+
+    Its costs are a table that is shifted to the factual; what `check` and `demands` say depends on the features alone. So it
+    is asked once, and not again for every question.
+    """
+
+    @abstractmethod
+    def table(self, schema: Schema, training: Training) -> CostTable | None:
+        """Return the separable costs at all factuals; None: with the options at hand there is no such table."""
+
+
+def is_tabulated(criterion: Criterion) -> bool:
+    """Whether a criterion's own class says that it is the same in every question; a subclass has to say so again."""
+    return isinstance(criterion, Tabulates) and "table" in vars(type(criterion))
 
 
 class Couples(Criterion, Ability):

@@ -15,7 +15,7 @@ from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.tolerances import EDGE
 
-__all__ = ["BoxDemand", "Demand"]
+__all__ = ["BoxDemand", "Demand", "Outcome"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,11 @@ class Demand:
         box = Box.of(query.schema, query.factual)
         self.narrow(query, box)
         return box.contains(U, EDGE)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome(Demand):
+    """The demand on what the model says: rows on its scores. `ifonly.question.goal.Goal` is all of it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.arrays import FloatArray
+from ifonly.arrays import FloatArray, IntArray
 from ifonly.errors import Relaxation
 from ifonly.models.abilities import Ensemble, NearestRows
 from ifonly.models.form import Form
@@ -22,20 +22,30 @@ from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Loosens
 from ifonly.question.crossing import crossings
-from ifonly.question.demand import Demand
+from ifonly.question.demand import Outcome
 from ifonly.question.guidance import Proposes
 from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
-from ifonly.question.words import number
+from ifonly.question.words import interval_text, number
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import DUST, ON_GRID, SCORE_OPERATIONS
 
-__all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "interval_text"]
+__all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "Row"]
+
+
+class Row(NamedTuple):
+    """Row of a goal on the scores ``s``: ``values @ s[columns] + constant`` must be at least `least`."""
+
+    columns: IntArray
+    values: FloatArray
+    constant: float
+    least: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
-class Goal(Proposes, Demand):
+class Goal(Proposes, Outcome):
     """A target made exact for one model: rows on its scores, and the model's own word at the end."""
 
     model: Model
@@ -70,19 +80,22 @@ class Goal(Proposes, Demand):
             By how much it must be cleared at least where a tie would be lost: against a class that comes before.
         """
 
+    def rows(self, margin: float = 0.0, tie: float = 0.0) -> tuple[Row, ...]:
+        """Return the same as arrays."""
+        gaps = self.gaps([Affine.of(k) for k in range(self.read.form.n_outputs)], margin, tie)
+        return tuple(Row(gap.columns, gap.values, gap.constant) for gap in gaps)
+
     def lead(self, scores: FloatArray) -> FloatArray:
         """Return by how much scores clear the goal, the tightest row of it: the NumPy twin of `gaps`."""
-        gaps = self.gaps([Affine.of(k) for k in range(scores.shape[1])], 0.0)
-        if not gaps:
-            return np.full(len(scores), np.inf)
-        return np.asarray(np.min([scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0))
+        leads = [scores[:, row.columns] @ row.values + row.constant for row in self.rows()]
+        return np.asarray(np.min(leads, axis=0)) if leads else np.full(len(scores), np.inf)
 
     def clears(self, scores: FloatArray, margin: float, tie: float = 0.0) -> npt.NDArray[np.bool_]:
         """Say which scores clear every threshold by a margin, and by `tie` where a tie is lost: the NumPy twin of `apply`."""
         if self.is_curved():
             return np.asarray(self.lead(scores) >= margin)
-        gaps = self.gaps([Affine.of(k) for k in range(scores.shape[1])], margin, tie)
-        cleared = [scores[:, g.columns] @ g.values + g.constant >= 0.0 for g in gaps]
+        rows = self.rows(margin, tie)
+        cleared = [scores[:, row.columns] @ row.values + row.constant >= row.least for row in rows]
         return np.asarray(np.all(cleared, axis=0)) if cleared else np.ones(len(scores), dtype=np.bool_)
 
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
@@ -241,12 +254,23 @@ class ClassGoal(Goal):
         """Return the leads over the other classes."""
         return self.read.decision.gaps(scores, self.index, margin, max(margin, tie))
 
+    def rows(self, margin: float = 0.0, tie: float = 0.0) -> tuple[Row, ...]:
+        """Return the leads as arrays: the rule is asked for them once."""
+        lost = max(margin, tie)
+        return tuple(row._replace(least=lost if loses else margin) for row, loses in self._leads)
+
+    @cached_property
+    def _leads(self) -> tuple[tuple[Row, bool], ...]:
+        """The rows without a margin, and of each whether a tie is lost there."""
+        known, tied = super().rows(), super().rows(tie=1.0)
+        return tuple((row, other.constant < row.constant) for row, other in zip(known, tied, strict=True))
+
     def _threshold_size(self) -> float:
         return abs(self.read.threshold)
 
     def ties_are_ours(self) -> bool:
         """Whether the class wins every tie."""
-        return self.read.decision.wins(self.index)
+        return not any(loses for _, loses in self._leads)
 
     def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which scores the class wins with."""
@@ -419,10 +443,3 @@ def _behind(problem: Program, gaps: Sequence[Affine]) -> Affine | None:
         # each gap is short by no more than the worst
         problem.mip.row(gap + worst, lower=0.0)
     return worst
-
-
-def interval_text(low: float, high: float) -> str:
-    """Print an interval in a message."""
-    left = "-inf" if np.isneginf(low) else number(low)
-    right = "inf" if np.isposinf(high) else number(high)
-    return f"({left}, {right})"

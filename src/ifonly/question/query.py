@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,8 +13,7 @@ from ifonly.data.schema import Schema
 from ifonly.models.read import Model
 from ifonly.program.box import Box
 from ifonly.question.training import Training
-from ifonly.runtime.memo import cached_property
-from ifonly.runtime.tuning import Tuning
+from ifonly.runtime.tuning import DEFAULT, Tuning
 
 __all__ = ["Query", "Wanted"]
 
@@ -40,26 +39,19 @@ class Wanted(Protocol):
 class Query:
     """One question: this factual, this model, this training data, this goal.
 
-    `exempt` are the features whose change is a consequence of other changes, neither counted nor charged.
+    `limits` is the schema's own box, which holds the factual and is not to be narrowed; `exempt` are the features whose
+    change is a consequence of other changes, neither counted nor charged; `tuning` are the tuned numbers of the Explainer.
     """
 
     schema: Schema
     factual: FloatArray
     model: Model
     training: Training
+    limits: Box
     seed: int = 0
     goal: Wanted | None = None
     exempt: frozenset[int] = frozenset()
-
-    @property
-    def tuning(self) -> Tuning:
-        """The tuned numbers of the Explainer."""
-        return self.training.tuning
-
-    @cached_property
-    def limits(self) -> Box:
-        """The schema's own box, which holds the factual; not to be narrowed."""
-        return Box.of(self.schema, self.factual)
+    tuning: Tuning = field(default=DEFAULT, repr=False)
 
     def value(self, j: int) -> Any:
         """Return the factual's raw value of feature `j`."""

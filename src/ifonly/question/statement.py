@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,15 +12,22 @@ from ifonly.arrays import FloatArray
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import plateau
 from ifonly.program.box import Box
-from ifonly.question.abilities import Refines, Verifies
+from ifonly.question.abilities import Counts, Refines, Verifies
 from ifonly.question.costs import Costs
 from ifonly.question.criterion import Couples, Criterion, HasConsequences
-from ifonly.question.demand import Demand
+from ifonly.question.demand import BoxDemand, Demand, Outcome
 from ifonly.question.outside import Outside
 from ifonly.question.query import Query
 from ifonly.runtime.memo import cached_property
 
-__all__ = ["Statement"]
+__all__ = ["Separable", "Statement"]
+
+
+class Separable(NamedTuple):
+    """A question in which nothing but the goal reaches beyond single features: the goal, and how many may change."""
+
+    goal: Outcome
+    most: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +35,7 @@ class Statement:
     """Statement of a question before anything is built: the query, its demands, and the criteria that cost.
 
     `form` is the model's form, or a refined one; `margin` is how far the scores must clear their thresholds, `tie` how far
-    at least where a tie would be lost.
+    at least where a tie would be lost. `known` are properties of it that need not be computed again, by name.
     """
 
     query: Query
@@ -35,7 +44,19 @@ class Statement:
     form: Form
     margin: float = 0.0
     tie: float = 0.0
+    known: InitVar[Mapping[str, Any] | None] = None
 
+    def __post_init__(self, known: Mapping[str, Any] | None) -> None:
+        """Keep those of the properties below that are known already; another statement, by `replace`, looks for itself."""
+        for name, value in (known or {}).items():
+            object.__setattr__(self, name, value)
+
+    def with_margin(self, margin: float, tie: float) -> Statement:
+        """Return the same question with another margin, and all that is known of it already."""
+        known = {name: value for name, value in vars(self).items() if name not in _FIELDS}
+        return Statement(self.query, self.demands, self.criteria, self.form, margin, tie, known)
+
+    # -- costs --------------------------------------------------------------------------------------------------
     def costs(self) -> Costs:
         """Return the separable costs of all criteria."""
         return self._costs
@@ -54,7 +75,7 @@ class Statement:
 
     @cached_property
     def _exempt(self) -> frozenset[int]:
-        return self.query.exempt.union(*(c.exempt(self.query) for c in self._consequences))
+        return self.query.exempt.union(*(c.exempt(self.query) for c in self.consequences))
 
     @cached_property
     def coupled(self) -> tuple[Couples, ...]:
@@ -62,12 +83,28 @@ class Statement:
         return tuple(c for c in self.criteria if isinstance(c, Couples) and not c.separable())
 
     @cached_property
-    def _consequences(self) -> tuple[HasConsequences, ...]:
+    def consequences(self) -> tuple[HasConsequences, ...]:
+        """The criteria by which some features follow from others."""
         return tuple(c for c in self.criteria if isinstance(c, HasConsequences))
 
     def separable(self) -> bool:
         """Whether all costs belong to single features, and nothing follows from a change."""
-        return not self.coupled and not self._consequences
+        return not self.coupled and not self.consequences
+
+    @cached_property
+    def on_single_features(self) -> Separable | None:
+        """The goal and the number of changes, where no demand couples features in another way; costs may."""
+        goal, most = None, len(self.query.schema)
+        if self.exempt():
+            return None
+        for demand in self.demands:
+            if isinstance(demand, Outcome) and goal is None:
+                goal = demand
+            elif isinstance(demand, Counts):
+                most = min(most, demand.at_most())
+            elif not isinstance(demand, BoxDemand):
+                return None
+        return None if goal is None else Separable(goal, most)
 
     def objective(self, U: FloatArray) -> FloatArray:
         """Return the true objective of canonical rows: the NumPy twin of the program's objective."""
@@ -78,7 +115,7 @@ class Statement:
 
     def settled(self, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return canonical rows with what follows from the rest computed anew: by forms, or by the user's models."""
-        for criterion in self._consequences:
+        for criterion in self.consequences:
             U = criterion.with_consequences(self.query, U, by_model=by_model)
         return U
 
@@ -116,9 +153,27 @@ class Statement:
             limits.lower[j] = limits.upper[j] = u[schema.starts[j]]  # by a number that may not change nothing can leave
         return replace(self, demands=(*self.demands, Outside(part, limits, form.features(), by)))
 
+    # -- the box ------------------------------------------------------------------------------------------------
     def box(self) -> Box:
-        """Return the box that all demands on single features leave."""
+        """Return the box that all demands on single features leave; it is shared, so copy it to narrow it."""
+        return self._box
+
+    @cached_property
+    def _box(self) -> Box:
         box = self.query.limits.copy()
         for demand in self.demands:
             demand.narrow(self.query, box)
-        return box
+        return box.sealed()
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether the box leaves some feature no value."""
+        return self._box.empty() is not None
+
+    @cached_property
+    def starts_inside(self) -> bool:
+        """Whether the factual lies in the box, and lacks no value."""
+        return not self._box.missing.any() and bool(self._box.contains(self.query.factual[None, :])[0])
+
+
+_FIELDS = frozenset(f.name for f in fields(Statement))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from math import inf
 from typing import Literal
 
 import numpy as np
 
-__all__ = ["number"]
+__all__ = ["interval_text", "number"]
 
 
 def number(value: float, towards: Literal["nearest", "up", "down"] = "nearest") -> str:
@@ -22,3 +23,10 @@ def number(value: float, towards: Literal["nearest", "up", "down"] = "nearest") 
     context = Context(prec=6, rounding=ROUND_CEILING if towards == "up" else ROUND_FLOOR)
     # The shortest decimal that is this float: the digits of its binary expansion would make 0.900001 of 0.9.
     return f"{float(context.create_decimal(repr(float(value)))):.6g}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """Print an interval in a message."""
+    left = "-inf" if low == -inf else number(low)
+    right = "inf" if high == inf else number(high)
+    return f"({left}, {right})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
-from math import inf
+from math import inf, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args, overload
 
@@ -15,7 +15,7 @@ from ifonly.data.schema import Schema
 from ifonly.data.tables import ANY_TABLE, TableKind
 from ifonly.result.origin import Origin
 from ifonly.runtime.later import deferred
-from ifonly.tolerances import OPTIMALITY, allowed_gap, relative_gap
+from ifonly.tolerances import OPTIMALITY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +26,7 @@ __all__ = [
     "Counterfactual",
     "Explanation",
     "Status",
+    "relative_gap",
     "worst_status",
 ]
 
@@ -92,7 +93,7 @@ class Certificate:
     ) -> Self:
         """Return the certificate of an answer that costs `objective` when no answer costs less than `bound`."""
         bound, gap = min(bound, objective), relative_gap(objective, bound)
-        proven = gap == 0.0 or objective - bound <= allowed_gap(objective)
+        proven = gap == 0.0 or objective - bound <= OPTIMALITY * abs(objective)
         return cls(objective, bound, gap, proven, margin, solver, asked_gap)
 
     @classmethod
@@ -117,6 +118,17 @@ class Certificate:
         return "no bound yet" if self.status == "no_bound" else f"within {_percent(self.gap)}% of the best, proven"
 
 
+def relative_gap(objective: float, bound: float) -> float:
+    """Return the gap ``(objective - bound) / |objective|``; 0 at or above the bound, infinite without one.
+
+    An objective of 0 has no gap: no cost is negative. From a gap of 1 on, the bound says no more than that.
+    """
+    if objective == 0.0 or objective <= bound:
+        return 0.0
+    gap = (objective - bound) / abs(objective)
+    return inf if isnan(gap) else gap
+
+
 def _percent(gap: float) -> str:
     """Return a gap below 1 in per cent, rounded up to the fewest digits (at least two) that stay below 100."""
     exact = Decimal(repr(gap)) * 100
@@ -129,7 +141,7 @@ def worst_status(certificates: Iterable[Certificate]) -> Status:
     return max((c.status for c in certificates), key=get_args(Status).index, default="optimal")
 
 
-@deferred("row")
+@deferred("row", "changes", "score", "distance", "measures")
 @dataclass(frozen=True, repr=False)
 class Counterfactual:
     """One answer: a row that the user's own model has confirmed.
@@ -172,7 +184,7 @@ class Counterfactual:
         return f"Counterfactual({changes or 'no change'}{more}; {self.prediction!r}, {self.certificate})"
 
 
-@deferred("factual")
+@deferred("factual", "prediction", "score", "notes")
 @dataclass(frozen=True, repr=False)
 class Explanation(Sequence[Counterfactual]):
     """The answer to one question: counterfactuals, best first, and the factual they start from.

@@ -75,8 +75,8 @@ class _Field:
         instance.__dict__[self._name] = value
 
 
-def deferred(name: str) -> Callable[[C], C]:
-    """Return a decorator of a frozen dataclass whose field may be given as a `Later`.
+def deferred(*names: str) -> Callable[[C], C]:
+    """Return a decorator of a frozen dataclass of which some fields may be given as a `Later`.
 
     Examples
     --------
@@ -90,7 +90,8 @@ def deferred(name: str) -> Callable[[C], C]:
     """
 
     def decorate(cls: C) -> C:
-        setattr(cls, name, _Field(name))
+        for name in names:
+            setattr(cls, name, _Field(name))
         return cls
 
     return decorate

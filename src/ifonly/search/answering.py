@@ -1,10 +1,9 @@
-"""Main line of one question: search, verify, widen the margin where the model refuses, and put the answer together."""
+"""Main line of one question: search, verify, answer; where the model refuses, its `Course` goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -14,67 +13,29 @@ import pandas as pd
 from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
 from ifonly.data.tables import ANY_TABLE, TableKind
-from ifonly.errors import CriterionError, NotVerified
+from ifonly.errors import CriterionError
 from ifonly.events import OnEvent
 from ifonly.question.abilities import verified
-from ifonly.question.criterion import Remarks
+from ifonly.question.criterion import Criterion, Remarks
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import ClassGoal, Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
-from ifonly.question.words import number
 from ifonly.question.wrapping import Ranges, Search, Sought, Wraps
 from ifonly.result.origin import Origin
 from ifonly.result.values import Certificate, Change, Counterfactual, Explanation, Status, worst_status
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.later import Later
-from ifonly.search.blame import explain_infeasibility
-from ifonly.search.course import Course
-from ifonly.search.engines import find
-from ifonly.search.incumbents import from_rows
+from ifonly.search.course import Answer, Course, NoMore, NoneOnGrids, Opening, Verified
 from ifonly.search.nudge import nudged
+from ifonly.search.progress import Engine, find
+from ifonly.search.refusals import Refusals
 from ifonly.solvers.backend import Backend, Limits
-from ifonly.tolerances import OPTIMALITY, SCORE_OPERATIONS, SOLVER_ROUNDINGS, relative_gap
+from ifonly.tolerances import OPTIMALITY, SCORE_OPERATIONS
 
 __all__ = ["Answer", "NoMore", "NoneOnGrids", "Question", "Several"]
 
 NEVER = Deadline.never()
-
-
-class NoMore(Exception):
-    """There is no further answer that differs from those found, and clears its threshold by `margin`; proven."""
-
-    def __init__(self, margin: float = 0.0) -> None:
-        self.margin = margin
-
-    @property
-    def proven(self) -> str:
-        """Words of what is proven, for the end of a sentence."""
-        return f"; of those that clear their threshold by {number(self.margin)}, proven" if self.margin else " (proven)"
-
-
-class NoneOnGrids(Exception):
-    """There is no answer with the decimals of the data; there may be one with more."""
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """One verified answer, with the search it comes from.
-
-    Attributes
-    ----------
-    counterfactual
-        The answer as it is returned.
-    u
-        Its canonical row.
-    found, statement
-        The result of the search, and all that was demanded in the end.
-    """
-
-    counterfactual: Counterfactual
-    u: FloatArray
-    found: Found
-    statement: Statement
 
 
 @dataclass(frozen=True)
@@ -100,29 +61,56 @@ class Several:
         """Return answers, with the worst of their statuses."""
         counterfactuals, points = tuple(a.counterfactual for a in found), tuple(a.u for a in found)
         status = worst_status(c.certificate for c in counterfactuals)
-        closed = all(a.found.ended is Ended.CLOSED for a in found)
-        return cls(counterfactuals, points, notes, status, any(a.found.interrupted for a in found), closed)
+        ends = [a.found.ended for a in found]
+        closed = all(ended is Ended.CLOSED for ended in ends)
+        return cls(counterfactuals, points, notes, status, Ended.INTERRUPTED in ends, closed)
 
 
 @dataclass(frozen=True)
 class Question:
-    """One question being answered."""
+    """One question being answered.
+
+    Attributes
+    ----------
+    backend, engines
+        The solver, and the engines that are tried.
+    frame, scores
+        The factual as a frame, and its scores by the form.
+    reference, given
+        The training data, and the kind of table that the row came in.
+    query, goal, statement
+        The question.
+    wish
+        What is wanted, as it was said.
+    opening
+        The first margins of a plain question, of which they are known before; None: they are looked for.
+    deadline, gap, on_event, proof
+        The options of the call.
+    on_grids
+        Whether it has decimals that nobody demands.
+    """
 
     backend: Backend
+    engines: tuple[Engine, ...]
     frame: Later[pd.DataFrame]
+    scores: Later[FloatArray]
     reference: pd.DataFrame
     query: Query
     goal: Goal
     statement: Statement
     wish: Any = None
+    given: TableKind = ANY_TABLE
+    opening: Opening | None = None
     deadline: Deadline = NEVER
     gap: float = OPTIMALITY
     on_event: OnEvent | None = None
     proof: bool | Literal["exact"] = False
-    on_grids: bool = False  # of decimals that nobody demands
+    on_grids: bool = False
 
     def refuse_what_is_there(self) -> None:
         """Say so when the factual already has the wanted outcome."""
+        if self._lead() < 0.0:
+            return
         u = self.query.factual[None, :]
         if bool(self.goal.holds(self.query, u)[0]) and bool(self.goal.confirmed(u)[0]):
             now = self.query.model.predict(u)[0]
@@ -130,6 +118,13 @@ class Question:
                 f"The wanted outcome is already there: the model says {plain(now)!r} for this row ({self.goal.text}). "
                 "Ask for another outcome, or for more of it: Target(label, probability=...)."
             )
+
+    def _lead(self) -> float:
+        """Return by how much the scores of the factual clear the goal, where rounding is less; elsewhere 0."""
+        if self.opening is None or not self.query.model.by_form:
+            return 0.0
+        lead = float(self.goal.lead(self.scores.get())[0])
+        return lead if abs(lead) > self.opening.noise else 0.0
 
     def answers(self, n: int) -> Several:
         """Return up to `n` verified answers; one needs no module of diversity."""
@@ -143,109 +138,37 @@ class Question:
     def one(self, statement: Statement, *, first: bool = True) -> Answer:
         """Return one verified counterfactual.
 
-        At a point that the model refuses, forms that are relaxations are made finer; where they are exact, the point is ruled
-        out if the scores around it are all the same, and elsewhere the margin is widened. What was proven before still holds
-        for everything that clears the first margin.
+        Most questions end with the first point that is found; where the model refuses it, there is a course to take.
         """
         search: Search = self._find
         for demand in statement.demands:
             search = demand.wrapped(search, self.backend) if isinstance(demand, Wraps) else search
-        noise = self.goal.rounding(statement.form, statement.box())
-        statement = self.goal.with_first_margin(statement, noise)
-        course = Course.of(search, statement, noise, self.query.tuning.answering)
-        while True:
-            found, course.statement = search(course.statement, self._limits(), self._search_deadline())
-            if found.u is None and course.spare is not None:
-                break
-            if found.infeasible:
-                course.note_none(found)
-                if not self.deadline.passed and course.descend():
-                    continue
-                break
-            course.note(found)
-            best = self._first_verified(found, course.statement, firm=course.firm)
-            if best is not None and self._is_worth_climbing(course, found, best[1]):
-                course.climb(best, self.goal.with_firm_margin(course.statement, course.noise))
-                continue
-            if best is not None:
-                best = min(best, course.spare or best, key=itemgetter(1))
-                found = replace(found, bound=min(found.bound, course.bound), trail=course.trail)
-                return self._answer(best[0], found, course)
-            if course.spare is None:
-                course.spare = self._spare(found, course)
-            if found.interrupted or found.u is None or self.deadline.passed:
-                break
-            if course.rise():
-                continue
-            finer = course.statement.refined(found.u)
-            # a point that is ruled out loses no other; a form that keeps away from ties does
-            exact = finer is course.statement or not self.query.model.by_form
-            stricter = self._ruled_out(course.statement, found.u) if exact else None
-            stricter = finer if stricter is None and finer is not course.statement else stricter
-            if not course.go_on(stricter, finer):
-                break
-        return self._end_of(course, found, first=first)
+        known = self.opening if statement is self.statement else None
+        opening = Opening.of(self.goal, statement) if known is None else known
+        asked = statement.with_margin(*opening.first)
+        sought = search(asked, self.limits(), self.search_deadline())
+        plainly = search == self._find and opening.whole and not opening.edge
+        best = self.first_verified(sought.found, asked) if plainly else None
+        if best is not None:
+            return self.answer(best, sought.found, asked, proven=asked)
+        course = Course.of(search, statement, opening, self.query.tuning.answering)
+        return Refusals(self, course).answer(sought, refused=plainly, first=first)
 
-    def _spare(self, found: Found, course: Course) -> tuple[FloatArray, float] | None:
-        """Return an answer that is confirmed, where the model refuses the optimum: what was met on the way, or from rows."""
-        spare = self._first_verified(found if course.firm else replace(found, ended=Ended.LIMIT), course.statement)
-        if spare is not None or self.query.model.by_form or self.deadline.passed:
-            return spare
-        found = from_rows(course.statement, self._limits(), self._search_deadline())
-        return self._first_verified(found, course.statement)
+    def answer(
+        self, best: Verified, found: Found, statement: Statement, proven: Statement | None, margin: float | None = None
+    ) -> Answer:
+        """Return a verified point as an answer, proven as far as the bound of what was found goes.
 
-    def _say_impossible(self, course: Course, found: Found, *, first: bool) -> None:
-        """Say that there is no answer; return where there is one that the model refuses, however wide the margin."""
-        if not first and (course.none is not None or (found.infeasible and course.whole)):
-            raise NoMore
-        if not course.gives_up(first=first):
-            beyond = course.beyond(closed=found.infeasible)
-            if not first:
-                raise NoMore(beyond)  # what is missing is another answer: those that were found are kept
-            if self.on_grids:
-                raise NoneOnGrids
-            margin = max(course.statement.margin, course.origin.margin, beyond if course.none is None else -np.inf)
-            # what nearest rows refuse at a number that may not change is asked again where it may
-            demands = course.statement.demands if self.query.model.by_form else course.origin.demands
-            asked = replace(course.statement, margin=margin, tie=course.origin.tie, demands=demands)
-            error = explain_infeasibility(asked, self.backend, self._limits(), self.deadline, margin=beyond)
-            if self.proof:
-                error.trail = b"" if course.none is None else self._kept(course.origin, course.none, np.inf)
-            raise error
-
-    def _is_worth_climbing(self, course: Course, found: Found, cost: float) -> bool:
-        """Whether an answer beyond the edge is dearer than proven, and there is time to prove it for a named margin."""
-        if not course.firm or course.certified.margin or not found.optimal or self.deadline.passed:
-            return False
-        return relative_gap(cost, course.bound) > max(self.gap, OPTIMALITY)
-
-    def _answer(self, u: FloatArray, found: Found, course: Course) -> Answer:
-        """Return a verified point as an answer, proven as far as the bound of what was found goes."""
-        asked = replace(course.statement, margin=course.certified.margin)
+        `proven` is the question that the bound holds for, None where a proof could not be replayed; `margin` is that of the
+        bound, if it is another one.
+        """
         if self.proof:
-            # a wider margin than the first is proven for fewer points than a replay looks at
-            shown, proven = course.certified.margin <= course.origin.margin, course.proven
-            found = replace(found, trail=self._kept(proven, found.trail, found.bound) if shown else b"")
-            found = self._exactly(proven, found) if shown and not found.trail else found
-        return Answer(self._counterfactual(u, asked, found), u, found, course.statement)
+            found = replace(found, trail=b"" if proven is None else self.kept(proven, found.trail, found.bound))
+            found = found if proven is None or found.trail else self._exactly(proven, found)
+        asked = statement if margin is None else statement.with_margin(margin, statement.tie)
+        return Answer(self._counterfactual(*best, asked, found), best[0], found, statement)
 
-    def _end_of(self, course: Course, found: Found, *, first: bool) -> Answer:
-        """Return the spare answer of a search that ends without a better one; without one, say what is known."""
-        if course.spare is not None:
-            return self._answer(course.spare[0], replace(found, bound=course.bound, trail=course.trail), course)
-        if found.interrupted:
-            raise KeyboardInterrupt
-        # away from ties there may be nothing, and on one of them an answer: that is no proof
-        tied = not self.query.model.by_form and not course.whole and not self.deadline.passed
-        if (found.infeasible or course.shows_none) and not tied:
-            self._say_impossible(course, found, first=first)
-        elif found.u is None or self.deadline.passed or tied:
-            large = not self.deadline.passed and found.ended is Ended.TOO_LARGE
-            raise course.unanswered(tied=tied, large=large)
-        assert course.u is not None
-        raise self._unverified(course.u, course.statement, course.noise)
-
-    def _kept(self, statement: Statement, trail: bytes, bound: float) -> bytes:
+    def kept(self, statement: Statement, trail: bytes, bound: float) -> bytes:
         """Return the trail of a search, or the duals of the question as one linear program where a solver closed it."""
         if trail:
             return trail
@@ -261,81 +184,61 @@ class Question:
 
         return run_again(statement, found, self.backend.label, self.deadline)
 
-    def _unverified(self, u: FloatArray, statement: Statement, noise: float) -> Exception:
-        """Return the error of a point that the model refuses, whatever was tried."""
-        if self.goal.is_narrower(noise * SOLVER_ROUNDINGS):
-            return CriterionError(
-                f"The outcome that is wanted ({self.goal.text.removeprefix('want ')}) is so narrow that no row was found "
-                f"that the model confirms: its scores are off by up to {noise:.1g} by rounding alone, and more in a solver. "
-                "Widen the interval, or ask for one end of it: Target(at_least=...)."
-            )
-        scores = self.query.model.read.form(u[None, :])[0]
-        shown = self.goal.score_of(u[None, :])
-        return NotVerified(
-            f"The optimiser's answer is refused by the model itself, even with the margin widened to "
-            f"{statement.margin:.1g}: our score {np.round(scores, 6).tolist()}, the model's {np.round(shown, 6).tolist()}. "
-            "Please report this with the model's class and version.",
-            scores.tolist(),
-            shown.tolist(),
-        )
-
-    def _ruled_out(self, statement: Statement, u: FloatArray) -> Statement | None:
-        """Return the statement without a point that the model refuses, and without all that is the same to it."""
-        stored = self.query.schema.stored(u)
-        if not bool(self.goal.confirmed(stored[None, :])[0]):
-            return statement.without(stored)
-        other = statement.refusing(stored)
-        return None if other is None else statement.without(stored, other)
-
-    def _limits(self) -> Limits:
+    def limits(self) -> Limits:
+        """Return the limits of a search that begins now."""
         return Limits(self.deadline.left(), self.gap, seed=self.query.seed, tuning=self.query.tuning)
 
-    def _search_deadline(self) -> Deadline:
+    def search_deadline(self) -> Deadline:
         """Return the deadline of a search: the answer is put to the model afterwards, and a share of the time is for that."""
         tuning = self.query.tuning.answering
         kept = min(tuning.calls * self.query.model.seconds, tuning.kept * self.deadline.left())
         return self.deadline.earlier(kept)
 
     def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
-        return Sought(find(statement, self.backend, limits, self.on_event, deadline, proof=bool(self.proof)), statement)
+        keeps = bool(self.proof)
+        found = find(statement, self.backend, limits, self.on_event, deadline, self.engines, proof=keeps)
+        return Sought(found, statement)
 
-    def _first_verified(
-        self, found: Found, statement: Statement, *, firm: float = 0.0
-    ) -> tuple[FloatArray, float] | None:
+    def first_verified(self, found: Found, statement: Statement, *, firm: float = 0.0) -> Verified | None:
         """Return the best point that the user's own model confirms, exactly as it will be returned.
 
         A `firm` one clears its threshold by as much: in single precision, a row alone and the same row among others may get
         scores that differ in the last digits. An optimum on the edge of its outcome is then moved on a little.
         """
         candidates = [] if found.u is None else [found.u]
-        if not found.optimal:
+        if found.u is None or found.ended is not Ended.CLOSED:
             candidates += list(found.pool)
             candidates.sort(key=lambda u: float(statement.objective(u[None, :])[0]))
-        verified: list[tuple[float, FloatArray]] = []
+        verified: list[Verified] = []
         for candidate in candidates:
             # the cheapest ones came first, and every one costs a call of the model
             if verified and self.deadline.passed:
                 break
-            stored = self.query.schema.stored(candidate)
-            settled = statement.settled(stored[None, :], by_model=True)[0]
-            same = np.array_equal(settled, stored, equal_nan=True)
-            # On the very edge of a demand, settling may round a value beyond it; then the solver's own is as good.
-            ways = (stored,) if same else (settled, stored)
-            for u in chain(ways, self.query.schema.stored_beside(candidate)):
+            for u in self._stored(candidate, statement):
                 if self._is_firm(u, statement, firm) and self._confirmed(u, statement):
-                    verified.append((float(statement.objective(u[None, :])[0]), u))
+                    verified.append((u, float(statement.objective(u[None, :])[0])))
                     break
         if not verified:
             within = firm > 0.0 or statement.margin < 0.0  # of rounding, so that the model's own decides
             return self._nudged(found.u, statement, firm) if within and found.optimal and found.u is not None else None
-        cost, u = min(verified, key=lambda pair: pair[0])
-        return u, cost
+        return min(verified, key=itemgetter(1))
+
+    def _stored(self, candidate: FloatArray, statement: Statement) -> Iterator[FloatArray]:
+        """Yield a point as it will be returned: settled and as columns store it, then as they might have rounded it."""
+        stored = self.query.schema.stored(candidate)
+        if statement.consequences:
+            settled = statement.settled(stored[None, :], by_model=True)[0]
+            if not np.array_equal(settled, stored, equal_nan=True):
+                yield settled
+        # On the very edge of a demand, settling may round a value beyond it; then the solver's own is as good.
+        yield stored
+        yield from self.query.schema.stored_beside(candidate)
 
     def _is_firm(self, u: FloatArray, statement: Statement, firm: float) -> bool:
         """Whether a point clears its threshold by this much."""
         return not firm or bool(self.goal.clears(statement.form(u[None, :]), firm)[0])
 
-    def _nudged(self, u: FloatArray, statement: Statement, firm: float) -> tuple[FloatArray, float] | None:
+    def _nudged(self, u: FloatArray, statement: Statement, firm: float) -> Verified | None:
         """Return the nearest point beyond one on the edge that is confirmed."""
         for beyond in nudged(statement, self.goal, u):
             if (
@@ -349,7 +252,7 @@ class Question:
     def _withstands(self, u: FloatArray, statement: Statement) -> bool:
         """Whether a point is proven to meet the demands that wrap the search."""
         around = [d for d in statement.demands if isinstance(d, Wraps)]
-        return all(d.withstands(u, self.backend, self._limits(), self.deadline) for d in around)
+        return all(d.withstands(u, self.backend, self.limits(), self.deadline) for d in around)
 
     def _confirmed(self, u: FloatArray, statement: Statement) -> bool:
         row, others = u[None, :], (d for d in statement.demands if d is not self.goal)
@@ -361,14 +264,13 @@ class Question:
         found, statement = replace(answer.found, u=u, pool=(), trail=b""), answer.statement
         edge = statement.margin == statement.tie == 0.0
         noise = self.goal.rounding(statement.form, statement.box()) if edge else 0.0
-        best = self._first_verified(found, statement, firm=noise / SCORE_OPERATIONS)
+        best = self.first_verified(found, statement, firm=noise / SCORE_OPERATIONS)
         if best is None or not self._withstands(best[0], statement):
             return None
-        return Answer(self._counterfactual(best[0], statement, found), best[0], found, statement)
+        return Answer(self._counterfactual(*best, statement, found), best[0], found, statement)
 
-    def _counterfactual(self, u: FloatArray, statement: Statement, found: Found) -> Counterfactual:
-        row = u[None, :]
-        objective = float(statement.objective(row)[0])
+    def _counterfactual(self, u: FloatArray, objective: float, statement: Statement, found: Found) -> Counterfactual:
+        """Return a verified point as it is shown; faces of a plain question that follow from it are made when looked at."""
         certificate = Certificate.of(
             objective,
             found.bound,
@@ -376,28 +278,36 @@ class Question:
             solver=found.solver or self.backend.label,
             asked_gap=self.gap,
         )
-        schema = self.query.schema
-        changed = self.query.changed(row)[0]
-        changes = tuple(
-            Change(schema.names[j], self.query.value(j), schema.level_values(j, u))
-            for j in map(int, np.flatnonzero(changed))
-        )
-        measures: dict[str, float] = {}
-        for criterion in statement.criteria:
-            measures |= {name: float(v[0]) for name, v in criterion.measure(self.query, row).items()}
-        distance = measures.pop("distance", objective)
-        measures.pop("changed", None)
+        schema, row = self.query.schema, u[None, :]
+        measures = Later(self._measured, statement.criteria, row)
+        distance, score = Later(_distance, measures, objective), Later(self._score_of, row)
+        others = Later(_without_distance, measures)
+        if self.opening is None:
+            distance.get(), score.get(), others.get()
         return Counterfactual(
             Later(self.query.model.decode, schema, row).field(),
-            changes,
+            Later(self._changes, u).field(),
             self._predicted(row),
-            float(self.goal.score_of(row)[0]),
-            distance,
+            score.field(),
+            distance.field(),
             certificate,
             ranges=self._ranges(statement, u),
-            measures=measures,
+            measures=others.field(),
             trail=found.trail if self.proof else None,
         )
+
+    def _changes(self, u: FloatArray) -> tuple[Change, ...]:
+        schema, factual = self.query.schema, self.query.factual
+        changed = np.flatnonzero(schema.changed(u[None, :], factual)[0]).tolist()
+        values = ((schema.level_values(j, factual), schema.level_values(j, u)) for j in changed)
+        return tuple(Change(schema.names[j], *pair) for j, pair in zip(changed, values, strict=True))
+
+    def _measured(self, criteria: Sequence[Criterion], row: FloatArray) -> dict[str, float]:
+        found = [criterion.measure(self.query, row) for criterion in criteria]
+        return {name: float(values[0]) for measures in found for name, values in measures.items()}
+
+    def _score_of(self, row: FloatArray) -> float:
+        return float(self.goal.score_of(row)[0])
 
     def _ranges(self, statement: Statement, u: FloatArray) -> dict[str, tuple[float, float]]:
         """Return how far the numbers of an answer may go, where a criterion says so."""
@@ -422,27 +332,52 @@ class Question:
         u = self.query.factual[None, :]
         return self._said(u), float(self.goal.score_of(u)[0])
 
-    def explanation(
-        self, several: Several, seconds: float, origin: Origin | None = None, given: TableKind = ANY_TABLE
-    ) -> Explanation:
-        """Put the answers together."""
-        answers = several.answers
-        model = self.query.model
-        has_probabilities = model.read.link.has_probabilities
+    def _of_factual(self) -> tuple[Later[Any], Later[float]]:
+        """Return the same, made when it is looked at where scores decide it; elsewhere the model is asked at once."""
+        u = self.query.factual[None, :]
+        said, score = Later(self._said, u), Later(self._score_of, u)
+        sure = self._lead() < 0.0 and len(self.query.model.read.classes) <= 2
+        if not sure:
+            said.get(), score.get()
+        return said, score
+
+    def _notes(self, several: Several) -> tuple[str, ...]:
+        """Return why there are not more answers, and what criteria remark on those that there are."""
         speaking = [c for c in self.statement.criteria if isinstance(c, Remarks)]
+        points = np.vstack(several.points)
+        return (*several.notes, *(remark for c in speaking for remark in c.remarks(self.query, points)))
+
+    def explanation(self, several: Several, seconds: float, origin: Origin | None = None) -> Explanation:
+        """Put the answers together."""
+        answers, model = several.answers, self.query.model
+        (said, score), notes = self._of_factual(), Later(self._notes, several)
+        if self.opening is None:
+            notes.get()
+        has_probabilities = model.read.link.has_probabilities
         return Explanation(
             answers,
             self.frame.field(),
-            *self.of_factual(),
+            said.field(),
+            score.field(),
             self.goal.text.removeprefix("want "),
             self.query.schema,
             several.status,
             seconds,
             answers[0].certificate.solver,
-            notes=(*several.notes, *(r for c in speaking for r in c.remarks(self.query, np.vstack(several.points)))),
+            notes=notes.field(),
             score_name="probability" if has_probabilities else "score" if model.read.classes else "value",
             reference=self.reference,
             origin=origin,
-            given=given,
+            given=self.given,
             interrupted=several.interrupted,
         )
+
+
+def _distance(measures: Later[dict[str, float]], objective: float) -> float:
+    """Return the distance among the measures of an answer; where no criterion measures one, its cost is."""
+    return measures.get().get("distance", objective)
+
+
+def _without_distance(measures: Later[dict[str, float]]) -> dict[str, float]:
+    """Return the measures of an answer that are not told elsewhere."""
+    return {name: value for name, value in measures.get().items() if name not in ("distance", "changed")}

@@ -11,12 +11,88 @@ from ifonly.arrays import FloatArray
 from ifonly.errors import OutOfTime
 from ifonly.models.abilities import distance_from_ties
 from ifonly.question.found import Found
+from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
+from ifonly.question.words import number
 from ifonly.question.wrapping import Embeds, Search, Wraps
+from ifonly.result.values import Counterfactual
 from ifonly.runtime.tuning import Answering
 from ifonly.tolerances import DUST, SCORE_OPERATIONS, SOLVER_ROUNDINGS
 
-__all__ = ["Course"]
+__all__ = ["Answer", "Course", "NoMore", "NoneOnGrids", "Opening", "Verified"]
+
+Verified = tuple[FloatArray, float]  # a point that the model confirms, and its cost
+
+
+class NoMore(Exception):
+    """There is no further answer that differs from those found, and clears its threshold by `margin`; proven."""
+
+    def __init__(self, margin: float = 0.0) -> None:
+        self.margin = margin
+
+    @property
+    def proven(self) -> str:
+        """Words of what is proven, for the end of a sentence."""
+        return f"; of those that clear their threshold by {number(self.margin)}, proven" if self.margin else " (proven)"
+
+
+class NoneOnGrids(Exception):
+    """There is no answer with the decimals of the data; there may be one with more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """One verified answer, with the search it comes from.
+
+    Attributes
+    ----------
+    counterfactual
+        The answer as it is returned.
+    u
+        Its canonical row.
+    found, statement
+        The result of the search, and all that was demanded in the end.
+    """
+
+    counterfactual: Counterfactual
+    u: FloatArray
+    found: Found
+    statement: Statement
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Margins with which a question is asked first: they depend on its form, goal and box, and not on its factual.
+
+    Attributes
+    ----------
+    noise
+        How far the gaps of the goal may be off by rounding.
+    margin, tie
+        The first margin, and that where a tie would be lost.
+    first
+        The two that are asked for before: where what lies within rounding of the threshold may well be an answer, that.
+    edge
+        Whether it begins without a margin, so that an answer has to clear its threshold by itself.
+    whole
+        Whether the forms of the question keep away from no tie, so that bounds are proven for all points.
+    """
+
+    noise: float
+    margin: float
+    tie: float
+    first: tuple[float, float]
+    edge: bool
+    whole: bool
+
+    @classmethod
+    def of(cls, goal: Goal, statement: Statement) -> Opening:
+        """Return the opening of a question."""
+        noise = goal.rounding(statement.form, statement.box())
+        asked = goal.with_first_margin(statement, noise)
+        first = (-noise, -noise) if _is_wide(asked, noise) else (asked.margin, asked.tie)
+        edge = asked.margin == asked.tie == 0.0 < noise
+        return cls(noise, asked.margin, asked.tie, first, edge, _from_ties(asked) == 0.0)
 
 
 @dataclass(eq=False)
@@ -70,20 +146,22 @@ class Course:
     u: FloatArray | None = None
     none: bytes | None = None
     out_of_reach: float = np.inf
-    spare: tuple[FloatArray, float] | None = None
+    spare: Verified | None = None
     below: bool = False
 
     @classmethod
-    def of(cls, search: Search, statement: Statement, noise: float, tuning: Answering) -> Course:
-        """Return the beginning of a course, from a statement with its first margin."""
-        edge = statement.margin == statement.tie == 0.0 < noise
+    def of(cls, search: Search, statement: Statement, opening: Opening, tuning: Answering) -> Course:
+        """Return the beginning of a course, from a statement without a margin."""
+        noise, edge = opening.noise, opening.edge
         margins = [noise * tuning.widening**k for k in range(not edge, tuning.widenings + 1)]
         if edge:
             # the noise is a bound for all rows: answers that the model confirms may clear their threshold by less
             margins = [2.0 * noise / SCORE_OPERATIONS, 8.0 * noise / SCORE_OPERATIONS, *margins]
-        first = replace(statement, margin=-noise, tie=-noise) if _is_wide(statement, noise) else statement
+        origin = statement.with_margin(opening.margin, opening.tie)
+        below = opening.first != (opening.margin, opening.tie)
+        first = statement.with_margin(*opening.first) if below else origin
         own = iter(margins), tuning.repairs, tuning.ties
-        return cls(search, first, first, statement, noise, edge, *own, below=first is not statement)
+        return cls(search, first, first, origin, noise, edge, *own, below=below)
 
     @property
     def whole(self) -> bool:
@@ -160,7 +238,7 @@ class Course:
             self.statement = self.certified = self.origin
         return below
 
-    def climb(self, best: tuple[FloatArray, float], firm: Statement) -> None:
+    def climb(self, best: Verified, firm: Statement) -> None:
         """Ask for what clears the threshold as an answer has to: proven is what a bound shows for all of that."""
         self.spare = best
         self.statement = self.certified = firm

@@ -26,7 +26,7 @@ def takes_decimals(statement: Statement) -> bool:
         # A union of classes is searched class by class.
         any_class = isinstance(question.goal, AnyClassGoal) and not fills_gaps(statement, statement.box())
         return any_class or by_cells(statement, statement.box(), question)
-    if not isinstance(statement.form, LinearScores) or not one_linear_row(statement, question.goal):
+    if not isinstance(statement.form, LinearScores) or not one_linear_row(question.goal):
         return False
     costs = statement.costs()
     return not costs.curves and not costs.square.any() and not starts_elsewhere(statement, statement.box())

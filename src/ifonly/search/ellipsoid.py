@@ -30,13 +30,14 @@ from ifonly.program.box import Box
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
+from ifonly.result.values import relative_gap
 from ifonly.runtime.tuning import EllipsoidSearch
 from ifonly.search.engine import NO_SOLVER, quadratic_only
 from ifonly.search.knapsack import cheapest_moves
 from ifonly.search.linear import goal_row, jumps_of, one_linear_row, starts_elsewhere
 from ifonly.search.moves import Slide
 from ifonly.search.progress import Progress
-from ifonly.tolerances import DUST, LONG_SUM, PAIRWISE_ROUNDINGS, relative_gap
+from ifonly.tolerances import DUST, LONG_SUM, PAIRWISE_ROUNDINGS
 
 __all__ = ["Ellipsoid"]
 
@@ -64,7 +65,7 @@ class Ellipsoid:
         free = [f for j, f in enumerate(schema.features) if isinstance(f, Numeric) and not box.is_fixed(j)]
         if len(free) > statement.query.tuning.ellipsoid.most_numbers or any(f.step is not None for f in free):
             return False
-        return one_linear_row(statement, question.goal)
+        return one_linear_row(question.goal)
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Return the cheapest point, or its best bound and a point near it where the box and jumps stand in the way."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
-from ifonly.question.abilities import Counts
 from ifonly.question.criterion import HasConsequences
-from ifonly.question.demand import BoxDemand
 from ifonly.question.found import NO_SOLVER
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
@@ -66,17 +63,8 @@ def quadratic_only(statement: Statement) -> Separable | None:
 
 
 def _on_single_features(statement: Statement) -> Separable | None:
-    goal, most = None, len(statement.query.schema)
-    if statement.exempt():
-        return None
-    for demand in statement.demands:
-        if isinstance(demand, Goal) and goal is None:
-            goal = demand
-        elif isinstance(demand, Counts):
-            most = min(most, demand.at_most())
-        elif not isinstance(demand, BoxDemand):
-            return None
-    return None if goal is None else Separable(goal, most)
+    found = statement.on_single_features
+    return None if found is None else Separable(cast("Goal", found.goal), found.most)
 
 
 def linear_in_scores(statement: Statement, box: Box) -> Separable | None:
@@ -84,7 +72,7 @@ def linear_in_scores(statement: Statement, box: Box) -> Separable | None:
     question = None if fills_gaps(statement, box) else separable(statement)
     if question is None or statement.costs().curves or question.goal.is_curved():
         return None
-    return question if question.goal.gaps([Affine()] * statement.form.n_outputs, 0.0) else None
+    return question if question.goal.rows() else None
 
 
 def by_cells(statement: Statement, box: Box, question: Separable | None) -> bool:
@@ -92,7 +80,7 @@ def by_cells(statement: Statement, box: Box, question: Separable | None) -> bool
     form = statement.form
     if question is None or not isinstance(form, Ensemble) or fills_gaps(statement, box):
         return False
-    return bool(question.goal.gaps([Affine()] * form.n_outputs, 0.0))
+    return bool(question.goal.rows())
 
 
 def fills_gaps(statement: Statement, box: Box) -> bool:

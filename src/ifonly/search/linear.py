@@ -8,8 +8,8 @@ least (see `ifonly.search.knapsack`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -18,19 +18,16 @@ from ifonly.data.schema import Numeric
 from ifonly.events import Built
 from ifonly.models.abilities import LinearScores
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Ledger
-from ifonly.search.engine import NO_SOLVER, separable
+from ifonly.search.engine import NO_SOLVER
 from ifonly.search.knapsack import Fork, cheapest_moves
 from ifonly.search.moves import Jump, Slide
 from ifonly.search.progress import Progress
 
 __all__ = ["Knapsack", "Mover", "goal_row", "jumps_of", "one_linear_row", "starts_elsewhere"]
-
-_NO_GAIN = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -41,16 +38,18 @@ class Knapsack:
 
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether the scores are linear, the goal is one row of them, and costs and demands are those of single features."""
-        question = separable(statement) if isinstance(statement.form, LinearScores) else None
-        if question is None or starts_elsewhere(statement, box) or statement.costs().curves:
+        found = statement.on_single_features
+        if found is None or not statement.separable() or not isinstance(statement.form, LinearScores):
             return False
-        return one_linear_row(statement, question.goal)
+        if starts_elsewhere(statement, box) or statement.costs().curves:
+            return False
+        return one_linear_row(cast("Goal", found.goal))
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Return the cheapest moves as a point; give up where they take too many nodes."""
-        question = separable(statement)
+        question = statement.on_single_features
         assert question is not None
-        row = _row(statement, box, question.goal)
+        row = _row(statement, box, cast("Goal", question.goal))
         progress.tell(Built(len(row.movers), 1 + (question.most < len(row.movers))))
         limits = progress.limits
         found = cheapest_moves(
@@ -65,59 +64,63 @@ class Knapsack:
         )
         if progress.ledger is not None and found.ended is Ended.CLOSED:
             row.note(progress.ledger, found.tree)
-        if found.ended is Ended.CLOSED and found.moves is None:
-            return Found.nothing(bound=progress.budget)
         if found.moves is None:
-            return Found(Ended.GAVE_UP)
+            closed = found.ended is Ended.CLOSED
+            return Found.nothing(bound=progress.budget) if closed else Found(Ended.GAVE_UP)
         points = tuple(row.point(moves) for moves in found.better)
         if found.ended is Ended.GAVE_UP:
             if all(demand.holds(statement.query, points[-1][None, :])[0] for demand in statement.demands):
                 progress.keep(points[-1], float(statement.objective(points[-1][None, :])[0]))
             return Found(Ended.GAVE_UP)
-        progress.keep(points[-1], float(statement.objective(points[-1][None, :])[0]))
+        progress.keep(points[-1], found.cost)
         progress.tell_best(found.bound)
         return Found(found.ended, points[-1], found.bound, points, NO_SOLVER)
 
 
-def one_linear_row(statement: Statement, goal: Goal) -> bool:
+def one_linear_row(goal: Goal) -> bool:
     """Whether a goal is one linear row of the scores."""
-    return not goal.is_curved() and len(goal.gaps([Affine()] * statement.form.n_outputs, 0.0)) == 1
+    return not goal.is_curved() and len(goal.rows()) == 1
 
 
 def starts_elsewhere(statement: Statement, box: Box) -> bool:
     """Whether the factual lacks a value, or lies outside the box: then moves do not begin at it."""
+    if box is statement.box():
+        return not statement.starts_inside
     return bool(box.missing.any()) or not box.contains(statement.query.factual[None, :])[0]
 
 
-@dataclass(frozen=True, eq=False)
-class Mover:
-    """Moves of one feature towards the goal, and where they lead."""
+class Mover(NamedTuple):
+    """Moves of one feature towards the goal, and where they lead: up or down by `sign`, or to `levels`.
+
+    `gain` is what each level of a category gains, for the proof.
+    """
 
     j: int
     moves: tuple[Jump, ...] | Slide
     levels: tuple[int, ...] = ()
     sign: float = 1.0
-    gain: FloatArray = field(default_factory=lambda: _NO_GAIN)
+    gain: Sequence[float] = ()
 
     def note(self, ledger: Ledger, at: float | None, row: _Row) -> None:
         """Note a fork: the side of staying, or of less, comes first.
 
         Levels that some move beats go where that move goes, so that they bring no bound down.
         """
-        part = row.box.schema.slice(self.j)
-        if not isinstance(row.box.schema.features[self.j], Numeric):
-            ledger.levels(self.j, self.gain <= (at or 0.0))
+        if self.levels:
+            ledger.levels(self.j, np.asarray(self.gain) <= (at or 0.0))
         elif at is None:
             ledger.stays(self.j)
         else:
-            ledger.cut(self.j, float(row.factual[part][0]) + self.sign * at, second_first=self.sign < 0)
+            hat = float(row.factual[row.box.schema.starts[self.j]])
+            ledger.cut(self.j, hat + self.sign * at, second_first=self.sign < 0)
 
     def apply(self, u: FloatArray, move: float, box: Box) -> None:
         """Carry a move out."""
         feature, part = box.schema.features[self.j], box.schema.slice(self.j)
         if isinstance(feature, Numeric):
-            value = feature.snap(float(u[part][0]) + self.sign * move)
-            u[part] = min(max(value, float(box.lower[self.j])), float(box.upper[self.j]))
+            value = float(u[part.start]) + self.sign * move
+            value = value if feature.precision is None else float(round(value, feature.precision))
+            u[part.start] = min(max(value, float(box.lower[self.j])), float(box.upper[self.j]))
         else:
             u[part] = 0.0
             u[part.start + self.levels[int(move)]] = 1.0
@@ -153,13 +156,10 @@ class _Row:
 
 def goal_row(statement: Statement, goal: Goal) -> tuple[FloatArray, float]:
     """Return a goal that is one linear row as ``slope @ (u - factual) >= need``."""
-    query, scored = statement.query, cast("LinearScores", statement.form)
-    entries = np.arange(query.schema.width)
-    scores = [Affine(entries, w, float(b)) for w, b in zip(scored.weights, scored.intercept, strict=True)]
-    (gap,) = goal.gaps(scores, statement.margin, statement.tie)
-    slope = np.zeros(query.schema.width)
-    np.add.at(slope, gap.columns, gap.values)
-    return slope, -float(slope @ query.factual + gap.constant)
+    scored, (row,) = cast("LinearScores", statement.form), goal.rows(statement.margin, statement.tie)
+    slope = row.values @ scored.weights[row.columns]
+    constant = float(row.values @ scored.intercept[row.columns]) + row.constant - row.least
+    return slope, -float(slope @ statement.query.factual + constant)
 
 
 def _row(statement: Statement, box: Box, goal: Goal) -> _Row:
@@ -171,19 +171,18 @@ def _row(statement: Statement, box: Box, goal: Goal) -> _Row:
 
 def _slides(statement: Statement, box: Box, slope: FloatArray) -> dict[int, Mover]:
     """Return the moves of the numbers that gain something."""
-    schema, costs, looked_at = statement.query.schema, statement.costs(), statement.form.features()
-    numbers = np.array([j for j in schema.numeric if j in looked_at], dtype=np.int64)
-    places = np.asarray(schema.starts)[numbers]
+    schema, costs = statement.query.schema, statement.costs()
+    numbers, places = np.array(schema.numeric, dtype=np.intp), schema.number_starts
     rate, hat = slope[places], statement.query.factual[places]
     reach = np.where(rate > 0.0, box.upper[numbers] - hat, hat - box.lower[numbers])
     some = (rate != 0.0) & (reach > 0.0)
-    columns = (numbers, np.abs(rate), costs.linear[numbers], costs.price[numbers], reach, costs.square[numbers])
-    movers = {}
-    for j, gain, fee, fixed, far, square, up in zip(*(c[some].tolist() for c in (*columns, rate > 0.0)), strict=True):
-        feature = schema.features[j]
-        assert isinstance(feature, Numeric)
-        movers[j] = Mover(j, Slide(gain, fee, fixed, far, feature.step, square), sign=1.0 if up else -1.0)
-    return movers
+    numbers, rate = numbers[some], rate[some]
+    parts = (costs.linear[numbers], costs.price[numbers], reach[some], costs.square[numbers])
+    columns = (part.tolist() for part in (numbers, rate, *parts))
+    return {
+        j: Mover(j, Slide(abs(gain), fee, fixed, far, schema.steps[j], square), sign=1.0 if gain > 0.0 else -1.0)
+        for j, gain, fee, fixed, far, square in zip(*columns, strict=True)
+    }
 
 
 def jumps_of(statement: Statement, box: Box, slope: FloatArray) -> dict[int, Mover]:
@@ -191,8 +190,11 @@ def jumps_of(statement: Statement, box: Box, slope: FloatArray) -> dict[int, Mov
 
     In plain lists: a category has a handful of levels, for which arrays take longer.
     """
-    schema, factual, looked_at = statement.query.schema, statement.query.factual, statement.form.features()
-    chosen = [j for j in schema.categorical if j in looked_at]
+    schema, factual = statement.query.schema, statement.query.factual
+    best, own = np.maximum.reduceat(slope, schema.starts), np.add.reduceat(slope * factual, schema.starts)
+    chosen = [
+        j for j, gains in zip(schema.categorical, (best > own)[schema.categorical].tolist(), strict=True) if gains
+    ]
     if not chosen:
         return {}
     costs = statement.costs().entries(schema, factual, slice(None)).tolist()
@@ -208,8 +210,9 @@ def _jump(
     gain = [value - slope[here] for value in slope]
     jumps: list[Jump] = []
     levels: list[int] = []
-    for level in sorted(range(len(gain)), key=lambda k: (price[k], -gain[k])):
-        if allowed[level] and gain[level] > (jumps[-1].gain if jumps else 0.0):
+    better = [level for level, gains in enumerate(gain) if gains > 0.0 and allowed[level]]
+    for level in sorted(better, key=lambda k: (price[k], -gain[k])):
+        if not jumps or gain[level] > jumps[-1].gain:
             jumps.append(Jump(gain[level], price[level] - price[here]))
             levels.append(level)
-    return Mover(j, tuple(jumps), tuple(levels), gain=np.array(gain)) if jumps else None
+    return Mover(j, tuple(jumps), tuple(levels), gain=gain) if jumps else None

@@ -10,7 +10,6 @@ import numpy as np
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.statement import Statement
 from ifonly.search.engine import Separable
 from ifonly.search.spending import Free, told_steps
@@ -91,9 +90,8 @@ class Places:
 
 def goal_rows(statement: Statement, question: Separable) -> tuple[FloatArray, FloatArray]:
     """Return the rows of the goal as weights of the scores and constants: ``weights @ scores + constant >= 0``."""
-    n = statement.form.n_outputs
-    gaps = question.goal.gaps([Affine.of(k) for k in range(n)], statement.margin, statement.tie)
-    weights = np.zeros((len(gaps), n))
-    for row, gap in zip(weights, gaps, strict=True):
-        np.add.at(row, gap.columns, gap.values)
-    return weights, np.array([gap.constant for gap in gaps])
+    rows = question.goal.rows(statement.margin, statement.tie)
+    weights = np.zeros((len(rows), statement.form.n_outputs))
+    for weight, row in zip(weights, rows, strict=True):
+        np.add.at(weight, row.columns, row.values)
+    return weights, np.array([row.constant - row.least for row in rows])

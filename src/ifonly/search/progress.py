@@ -236,9 +236,9 @@ def find(
     `engines` are tried in their order; those of the solver by default (see `engines_for`). With `proof`, the trail of a
     search that needs no solver is kept.
     """
-    box = statement.box()
-    if box.empty() is not None:
+    if statement.is_empty:
         return _nothing(proof=proof)
+    box = statement.box()
     if engines is None:
         from ifonly.search.engines import engines_for  # noqa: PLC0415 - engines import this module
 
@@ -263,9 +263,7 @@ class _Hunt:
     proof: bool = False
 
     def in_box(self, statement: Statement, box: Box, cutoff: float) -> Found:
-        """Try the engines in turn, until one does not give up."""
-        if box.empty() is not None:
-            return _nothing(proof=self.proof)
+        """Try the engines in turn in a box that is not empty, until one does not give up."""
         ledger = Ledger() if self.proof else None
         limits = replace(self.limits, cutoff=cutoff)
         progress = Progress(self.backend, limits, self.deadline, self.on_event, ledger)
@@ -297,7 +295,8 @@ class _Hunt:
             others = tuple(branch.demand if d is demand else d for d in statement.demands)
             part = replace(statement, demands=others)
             try:
-                found = self.in_box(part, branch.box, value)
+                empty = branch.box.empty() is not None
+                found = _nothing(proof=self.proof) if empty else self.in_box(part, branch.box, value)
             except SolverFailed:
                 if best.u is None:
                     raise

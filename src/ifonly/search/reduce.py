@@ -20,7 +20,6 @@ from ifonly.models.forms.propagate import Budget
 from ifonly.models.forms.scan import Brackets
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
-from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts, Tightens
 from ifonly.question.costs import Costs
 from ifonly.question.demand import BoxDemand
@@ -166,13 +165,13 @@ class Reducer:
         trees = self.trees
         if trees is None:
             return None
-        gaps = self.goal.gaps([Affine.of(k) for k in range(trees.n_outputs)], self.statement.margin, self.statement.tie)
-        if not gaps:
+        rows = self.goal.rows(self.statement.margin, self.statement.tie)
+        if not rows:
             return None
-        G = np.zeros((len(gaps), trees.n_outputs))
-        for row, gap in zip(G, gaps, strict=True):
-            np.add.at(row, gap.columns, gap.values)
-        return Brackets(trees, G, np.array([gap.constant for gap in gaps]))
+        G = np.zeros((len(rows), trees.n_outputs))
+        for weights, row in zip(G, rows, strict=True):
+            np.add.at(weights, row.columns, row.values)
+        return Brackets(trees, G, np.array([row.constant - row.least for row in rows]))
 
     def open_leaves(self, box: Box) -> int | None:
         """Return how many leaves are open in a box; None when the trees, each for itself, cannot reach the goal in it."""

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 
 from ifonly import Infeasible, OutOfTime
+from ifonly.result.values import relative_gap
 from ifonly.studio import figures
 from ifonly.studio.desk import Desk
 from ifonly.studio.language import Words
@@ -16,7 +17,6 @@ from ifonly.studio.pool import OPEN, Job
 from ifonly.studio.state import SECONDS, as_text
 from ifonly.studio.views import ways
 from ifonly.studio.wording import understand
-from ifonly.tolerances import relative_gap
 
 __all__ = ["latest", "shown"]
 

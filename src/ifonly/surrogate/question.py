@@ -16,7 +16,6 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
-from ifonly.data.tables import ANY_TABLE, TableKind
 from ifonly.errors import CriterionError, OutOfTime, SolverError
 from ifonly.models.form import Form
 from ifonly.models.forms.complete import complete
@@ -82,21 +81,20 @@ class ObservedQuestion(Question):
         if rounds.u is None:
             raise OutOfTime(_none(statement))
         found = Found(Ended.LIMIT, rounds.u, solver=rounds.who)
-        return Answer(self._counterfactual(rounds.u, statement, found), rounds.u, found, statement)
+        cost = float(statement.objective(rounds.u[None, :])[0])
+        return Answer(self._counterfactual(rounds.u, cost, statement, found), rounds.u, found, statement)
 
-    def _counterfactual(self, u: FloatArray, statement: Statement, found: Found) -> Counterfactual:
-        made = super()._counterfactual(u, statement, found)
+    def _counterfactual(self, u: FloatArray, objective: float, statement: Statement, found: Found) -> Counterfactual:
+        made = super()._counterfactual(u, objective, statement, found)
         proof = Certificate.observed_only(made.certificate.objective, made.certificate.solver, asked_gap=self.gap)
         return replace(made, certificate=proof)
 
     def _said(self, row: FloatArray) -> Any:
         return plain(self.query.model.predict(row)[0])
 
-    def explanation(
-        self, several: Several, seconds: float, origin: Origin | None = None, given: TableKind = ANY_TABLE
-    ) -> Explanation:
+    def explanation(self, several: Several, seconds: float, origin: Origin | None = None) -> Explanation:
         """Put the answers together, and say that nothing is proven."""
-        made = super().explanation(several, seconds, origin, given)
+        made = super().explanation(several, seconds, origin)
         return replace(made, notes=(*made.notes, OBSERVED))
 
 
