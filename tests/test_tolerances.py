@@ -18,8 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 import questions
 from ifonly import Explainer, NotProvenOptimal, Proximity
 from ifonly.result.serial import explanation_from_dict, explanation_to_dict
-from ifonly.result.values import Certificate, worst_status
-from ifonly.result.values import relative_gap
+from ifonly.result.values import Certificate, relative_gap, worst_status
 from ifonly.tolerances import OPTIMALITY, allowed_gap, closing_gap
 from worlds import world_of
 

@@ -47,13 +47,8 @@ class Given:
 
     def returned(self, schema: Schema) -> pd.DataFrame:
         """Return the factual as a frame of the caller's own, in the dtypes of the training data."""
-        row = self.decoded(schema)
-        return row.copy() if row is self.table else row
-
-    def decoded(self, schema: Schema) -> pd.DataFrame:
-        """Return the same for reading only: it may be the table itself."""
         row = self.table if self.line is None else self.table.iloc[[self.line]]
-        return row if schema.keeps(row, self.factual) else schema.decode(self.factual, like=row)
+        return row.copy() if schema.keeps(row, self.factual) else schema.decode(self.factual, like=row)
 
 
 def given_rows(table: pd.DataFrame, schema: Schema, *, missing: bool | Collection[int]) -> Iterator[Given | None]:

@@ -42,6 +42,7 @@ __all__ = ["Binary", "Categorical", "Feature", "Integer", "Numeric", "Ordinal", 
 _MOST_NAMES = 5  # of columns in one message
 _WIDE = 64  # features from which on one row is read like a table
 _SHOWN = 12  # features that a repr names
+_FLOATS, _WHOLE = np.dtype("float64"), np.dtype("int64")  # of most columns of numbers
 _LARGEST_WHOLE = 2.0**53  # beyond, whole numbers cannot be told from their neighbours
 _MANY = 3  # a frame of which more than this part differs is made anew
 
@@ -363,8 +364,17 @@ class Schema(Lean):
         out = frame.copy(deep=DEEP)
         out.index = pd.RangeIndex(1)
         for j in differs.tolist():
-            out[self.names[j]] = self._column(j, row[None, :])
+            out[self.names[j]] = self._column_of_one(j, row)
         return out
+
+    def _column_of_one(self, j: int, row: FloatArray) -> Any:
+        """Return the column of feature `j` in one canonical row: the same, at once for the dtypes that most columns have."""
+        feature, value = self.features[j], float(row[self.starts[j]])
+        plainly = _FLOATS if type(feature) is Numeric else _WHOLE if type(feature) is Integer else None
+        if feature.dtype != plainly or not -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
+            return self._column(j, row[None, :])
+        decimals = feature.precision  # type: ignore[union-attr]  # it is a number
+        return np.array([value if decimals is None else round(value, decimals)], dtype=plainly)
 
     def _restored(self, matrix: FloatArray) -> npt.NDArray[Any]:
         """Return rows of numbers that are all stored in one dtype, on their grids; the array is a new one."""

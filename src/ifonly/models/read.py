@@ -21,7 +21,6 @@ from ifonly.models.links import LINKS, Identity, Link, LinkName, NoLink
 from ifonly.models.own_links import OwnLink, ValueLink
 from ifonly.models.rules import RULES, Decision, Rule, RuleName
 from ifonly.program.box import Box
-from ifonly.runtime.later import Later
 from ifonly.runtime.memo import Lean, Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT
 from ifonly.runtime.warning_filters import CHANGING, few_filters
@@ -156,17 +155,23 @@ class Rows:
             known[key] = self._decoded(U[0])
         return known[key].copy(deep=DEEP)
 
-    def know(self, schema: Schema, factual: FloatArray, frame: Later[pd.DataFrame]) -> None:
-        """Be told of a row as `decode` would give it, without missing values: the next ones will be much like it.
+    def know(self, schema: Schema, factual: FloatArray, table: pd.DataFrame, line: int | None) -> None:
+        """Be told of a row without missing values, and of its place in a table: the next ones will be much like it.
 
-        Nobody else may have the frame.
+        Nobody may change the table.
         """
         if schema.names == self.schema.names:
-            self._here.factual = factual, frame
+            self._here.factual = factual, table, line
 
     def _decoded(self, u: FloatArray) -> pd.DataFrame:
-        known = self._here.factual
-        return self.schema.decode(u) if known is None else self.schema.decode_beside(u, known[0], known[1].get())
+        if self._here.factual is None:
+            return self.schema.decode(u)
+        factual, table, line = self._here.factual
+        row = table if line is None else table.iloc[[line]]
+        if not self.schema.keeps(row, factual):
+            row = self.schema.decode(factual)
+            self._here.factual = factual, row, None
+        return self.schema.decode_beside(u, factual, row)
 
 
 class _Remembered(local):
@@ -174,7 +179,7 @@ class _Remembered(local):
 
     def __init__(self) -> None:
         self.decoded: dict[bytes, pd.DataFrame] = {}
-        self.factual: tuple[FloatArray, Later[pd.DataFrame]] | None = None
+        self.factual: tuple[FloatArray, pd.DataFrame, int | None] | None = None
 
     def __reduce__(self) -> tuple[type[_Remembered], tuple[()]]:
         return _Remembered, ()
@@ -251,10 +256,10 @@ class Model(Lean):
         own = self.predict_proba(U) if isinstance(link, Identity) else None
         return form(U) if own is None else own
 
-    def know(self, schema: Schema, factual: FloatArray, frame: Later[pd.DataFrame]) -> None:
-        """Be told of a complete row and its frame, which nobody else has."""
+    def know(self, schema: Schema, factual: FloatArray, table: pd.DataFrame, line: int | None = None) -> None:
+        """Be told of a complete row, and of its place in a table that nobody changes."""
         if isinstance(self.prepare, Rows):
-            self.prepare.know(schema, factual, frame)
+            self.prepare.know(schema, factual, table, line)
 
     def decode(self, schema: Schema, row: FloatArray) -> pd.DataFrame:
         """Return a canonical row as a frame; the one that was just put to the estimator need not be decoded again."""

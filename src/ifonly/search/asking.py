@@ -253,7 +253,7 @@ class Asker:
         subject, model, query = self.subject, self.subject.model, statement.query
         frame, scores = Later(given.returned, query.schema), Later(model.scores, query.factual[None, :])
         if not query.limits.missing.any():
-            model.know(query.schema, query.factual, Later(given.decoded, query.schema))
+            model.know(query.schema, query.factual, given.table, given.line)
         asked = Question(self.backend, self.engines, frame, scores, subject.frame, query, goal, statement, **options)
         if not subject.observed:
             return asked
