@@ -200,8 +200,12 @@ class Schema(Lean):
 
     def keeps(self, frame: pd.DataFrame, u: FloatArray) -> bool:
         """Whether the frame that a row was encoded from is what `decode` would give back, but for its index."""
-        same = all(have == feature.dtype for have, feature in zip(frame.dtypes, self.features, strict=True))
-        return same and np.array_equal(self.stored(u), u, equal_nan=True)
+        # of lists, which look first whether two are the same object: categories are compared one by one
+        return frame.dtypes.tolist() == self._dtypes and np.array_equal(self.stored(u), u, equal_nan=True)
+
+    @cached_property
+    def _dtypes(self) -> list[Any]:
+        return [feature.dtype for feature in self.features]
 
     def spans(self, u: FloatArray) -> bool:
         """Whether all numbers of a canonical row lie within the bounds of their features; those that are missing do."""

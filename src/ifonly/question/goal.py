@@ -136,7 +136,7 @@ class Goal(Proposes, Outcome):
         trees may be off by rounding, and the model itself tells them apart, point by point. What is continuous must clear
         its threshold by more than rounding, which is the `noise`.
         """
-        noise = self.rounding(statement.form, statement.box()) if noise is None else noise
+        noise = self.rounding(statement.form, statement.whole) if noise is None else noise
         raw, schema = statement.form.raw(), statement.query.schema
         if not raw or getattr(statement.form, "adds_exactly", False):
             return replace(statement, margin=-noise, tie=self.lead_in_steps(statement.form, noise))
@@ -151,7 +151,7 @@ class Goal(Proposes, Outcome):
         """Whether rounding is so wide that a cost may depend on it: in single precision, or beside columns far from zero."""
         if self.model.rounding > np.finfo(np.float64).eps:
             return True
-        return noise > DUST * self.model.spread(statement.form, statement.box())
+        return noise > DUST * self.model.spread(statement.form, statement.whole)
 
     def with_firm_margin(self, statement: Statement, noise: float) -> Statement:
         """Return the statement with twice the lead by which an answer that began at the edge must clear its threshold.

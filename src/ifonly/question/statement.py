@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -45,6 +45,8 @@ class Statement:
     margin: float = 0.0
     tie: float = 0.0
     known: InitVar[Mapping[str, Any] | None] = None
+
+    takers: ClassVar[tuple[Any, ...]] = ()  # engines of which it is known that they take it; none: they are asked
 
     def __post_init__(self, known: Mapping[str, Any] | None) -> None:
         """Keep those of the properties below that are known already; another statement, by `replace`, looks for itself."""
@@ -155,11 +157,12 @@ class Statement:
 
     # -- the box ------------------------------------------------------------------------------------------------
     def box(self) -> Box:
-        """Return the box that all demands on single features leave; it is shared, so copy it to narrow it."""
-        return self._box
+        """Return the box that all demands on single features leave, as a copy that may be narrowed."""
+        return self.whole.copy()
 
     @cached_property
-    def _box(self) -> Box:
+    def whole(self) -> Box:
+        """The same box, shared by all who look at it: nobody can narrow it."""
         box = self.query.limits.copy()
         for demand in self.demands:
             demand.narrow(self.query, box)
@@ -168,12 +171,19 @@ class Statement:
     @cached_property
     def is_empty(self) -> bool:
         """Whether the box leaves some feature no value."""
-        return self._box.empty() is not None
+        return self.whole.empty() is not None
+
+    def starts_in(self, box: Box) -> bool:
+        """Whether the factual lies in a part of the box, and lacks no value: then moves begin at it."""
+        return self._starts_inside if box is self.whole else _holds(box, self.query.factual)
 
     @cached_property
-    def starts_inside(self) -> bool:
-        """Whether the factual lies in the box, and lacks no value."""
-        return not self._box.missing.any() and bool(self._box.contains(self.query.factual[None, :])[0])
+    def _starts_inside(self) -> bool:
+        return _holds(self.whole, self.query.factual)
+
+
+def _holds(box: Box, factual: FloatArray) -> bool:
+    return not box.missing.any() and bool(box.contains(factual[None, :])[0])
 
 
 _FIELDS = frozenset(f.name for f in fields(Statement))

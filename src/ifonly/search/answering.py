@@ -196,7 +196,8 @@ class Question:
 
     def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
         keeps = bool(self.proof)
-        found = find(statement, self.backend, limits, self.on_event, deadline, self.engines, proof=keeps)
+        engines = statement.takers or self.engines
+        found = find(statement, self.backend, limits, self.on_event, deadline, engines, proof=keeps)
         return Sought(found, statement)
 
     def first_verified(self, found: Found, statement: Statement, *, firm: float = 0.0) -> Verified | None:
@@ -263,7 +264,7 @@ class Question:
         """Return a point of the same search as an answer, or None if it is refused."""
         found, statement = replace(answer.found, u=u, pool=(), trail=b""), answer.statement
         edge = statement.margin == statement.tie == 0.0
-        noise = self.goal.rounding(statement.form, statement.box()) if edge else 0.0
+        noise = self.goal.rounding(statement.form, statement.whole) if edge else 0.0
         best = self.first_verified(found, statement, firm=noise / SCORE_OPERATIONS)
         if best is None or not self._withstands(best[0], statement):
             return None
@@ -324,7 +325,7 @@ class Question:
         """Return what the model says of the factual: the label or the value."""
         read = self.query.model.read
         if read.classes:
-            return read.classes[self.goal.class_of(row[0], self.statement.box(), self.statement.form)]
+            return read.classes[self.goal.class_of(row[0], self.statement.whole, self.statement.form)]
         return float(read.decide(self.query.model.scores(row))[0])
 
     def of_factual(self) -> tuple[Any, float]:

@@ -19,7 +19,7 @@ from ifonly.criteria.house import combined, diversified
 from ifonly.criteria.validity import Target, as_target, resolve
 from ifonly.data.given import Given, on_grids, widened
 from ifonly.data.schema import Schema
-from ifonly.data.tables import ANY_TABLE, TableKind
+from ifonly.data.tables import ANY_TABLE, DEEP, TableKind
 from ifonly.models.form import Form
 from ifonly.models.read import Model
 from ifonly.program.box import Box
@@ -127,7 +127,9 @@ class Asker:
             given, kind = row, subject.kind
         else:
             table = subject.schema.row(row)
-            given = Given(subject.schema.encode(table, missing=subject.model.read.accepts_missing)[0], table.copy())
+            given = Given(
+                subject.schema.encode(table, missing=subject.model.read.accepts_missing)[0], table.copy(deep=DEEP)
+            )
             kind = ANY_TABLE if table is row else subject.kind.beside(row)
         factual = given.factual
         wish = self.wish(want, factual) if want is None or isinstance(want, Target) else want
@@ -197,8 +199,8 @@ class Asker:
 
     def _parts(self, statement: Statement, goal: Goal) -> _Ready | None:
         """Return the parts of a statement that do not depend on its factual; None where demands narrow its box."""
-        query, schema, box = statement.query, statement.query.schema, statement.box()
-        if box.key != query.limits.key or not statement.starts_inside:
+        query, schema, box = statement.query, statement.query.schema, statement.whole
+        if box.key != query.limits.key or not statement.starts_in(box):
             return None
         costs = CostTable.none(schema)
         for criterion in self.criteria:
@@ -206,8 +208,9 @@ class Asker:
             if table is None:
                 return None
             costs = costs.plus(table, schema)
-        kept = ("coupled", "consequences", "_exempt", "_box", "is_empty", "starts_inside", "on_single_features")
+        kept = ("coupled", "consequences", "_exempt", "whole", "is_empty", "_starts_inside", "on_single_features")
         known = {name: getattr(statement, name) for name in kept}
+        known["takers"] = tuple(engine for engine in self.engines if engine.accepts(statement, box))
         opening, decimals = Opening.of(goal, statement), takes_decimals(statement)
         return _Ready(schema, box, statement.demands, statement.form, costs, known, opening, decimals)
 

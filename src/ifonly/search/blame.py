@@ -88,7 +88,7 @@ class ConflictFinder:
             if stricter is None and goal is None:
                 return replace(found, u=u)
             if stricter is None and goal is not None:
-                noise = goal.rounding(statement.form, statement.box())
+                noise = goal.rounding(statement.form, statement.whole)
                 if statement.margin < noise * SOLVER_ROUNDINGS:
                     # Continuous scores at the very edge, which a solver may overstep: ask for a little more.
                     widening, least = self.statement.query.tuning.answering.widening, noise / SCORE_OPERATIONS

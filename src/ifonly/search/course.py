@@ -88,7 +88,7 @@ class Opening:
     @classmethod
     def of(cls, goal: Goal, statement: Statement) -> Opening:
         """Return the opening of a question."""
-        noise = goal.rounding(statement.form, statement.box())
+        noise = goal.rounding(statement.form, statement.whole)
         asked = goal.with_first_margin(statement, noise)
         first = (-noise, -noise) if _is_wide(asked, noise) else (asked.margin, asked.tie)
         edge = asked.margin == asked.tie == 0.0 < noise
@@ -279,5 +279,5 @@ def _is_wide(statement: Statement, noise: float) -> bool:
     form = statement.form
     if not statement.margin == 0.0 < statement.tie or any(isinstance(d, Wraps) for d in statement.demands):
         return False
-    spread = statement.query.model.spread(form, statement.box())
+    spread = statement.query.model.spread(form, statement.whole)
     return distance_from_ties(form) == 0.0 and noise > DUST * spread

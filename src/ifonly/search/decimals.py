@@ -12,7 +12,7 @@ from ifonly.models.abilities import Ensemble, LinearScores
 from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.statement import Statement
 from ifonly.search.engine import by_cells, fills_gaps, separable
-from ifonly.search.linear import one_linear_row, starts_elsewhere
+from ifonly.search.linear import one_linear_row
 
 __all__ = ["takes_decimals"]
 
@@ -24,9 +24,9 @@ def takes_decimals(statement: Statement) -> bool:
         return False
     if isinstance(statement.form, Ensemble):
         # A union of classes is searched class by class.
-        any_class = isinstance(question.goal, AnyClassGoal) and not fills_gaps(statement, statement.box())
-        return any_class or by_cells(statement, statement.box(), question)
+        any_class = isinstance(question.goal, AnyClassGoal) and not fills_gaps(statement, statement.whole)
+        return any_class or by_cells(statement, statement.whole, question)
     if not isinstance(statement.form, LinearScores) or not one_linear_row(question.goal):
         return False
     costs = statement.costs()
-    return not costs.curves and not costs.square.any() and not starts_elsewhere(statement, statement.box())
+    return not costs.curves and not costs.square.any() and statement.starts_in(statement.whole)

@@ -34,7 +34,7 @@ from ifonly.result.values import relative_gap
 from ifonly.runtime.tuning import EllipsoidSearch
 from ifonly.search.engine import NO_SOLVER, quadratic_only
 from ifonly.search.knapsack import cheapest_moves
-from ifonly.search.linear import goal_row, jumps_of, one_linear_row, starts_elsewhere
+from ifonly.search.linear import goal_row, jumps_of, one_linear_row
 from ifonly.search.moves import Slide
 from ifonly.search.progress import Progress
 from ifonly.tolerances import DUST, LONG_SUM, PAIRWISE_ROUNDINGS
@@ -59,7 +59,7 @@ class Ellipsoid:
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether the scores are linear, the goal is one row of them, and the numbers that may move are continuous."""
         question = quadratic_only(statement) if isinstance(statement.form, LinearScores) else None
-        if question is None or starts_elsewhere(statement, box) or question.most < len(statement.query.schema):
+        if question is None or not statement.starts_in(box) or question.most < len(statement.query.schema):
             return False
         schema = statement.query.schema
         free = [f for j, f in enumerate(schema.features) if isinstance(f, Numeric) and not box.is_fixed(j)]

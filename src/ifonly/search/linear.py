@@ -27,7 +27,7 @@ from ifonly.search.knapsack import Fork, cheapest_moves
 from ifonly.search.moves import Jump, Slide
 from ifonly.search.progress import Progress
 
-__all__ = ["Knapsack", "Mover", "goal_row", "jumps_of", "one_linear_row", "starts_elsewhere"]
+__all__ = ["Knapsack", "Mover", "goal_row", "jumps_of", "one_linear_row"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Knapsack:
         found = statement.on_single_features
         if found is None or not statement.separable() or not isinstance(statement.form, LinearScores):
             return False
-        if starts_elsewhere(statement, box) or statement.costs().curves:
+        if not statement.starts_in(box) or statement.costs().curves:
             return False
         return one_linear_row(cast("Goal", found.goal))
 
@@ -80,13 +80,6 @@ class Knapsack:
 def one_linear_row(goal: Goal) -> bool:
     """Whether a goal is one linear row of the scores."""
     return not goal.is_curved() and len(goal.rows()) == 1
-
-
-def starts_elsewhere(statement: Statement, box: Box) -> bool:
-    """Whether the factual lacks a value, or lies outside the box: then moves do not begin at it."""
-    if box is statement.box():
-        return not statement.starts_inside
-    return bool(box.missing.any()) or not box.contains(statement.query.factual[None, :])[0]
 
 
 class Mover(NamedTuple):

@@ -238,7 +238,7 @@ def find(
     """
     if statement.is_empty:
         return _nothing(proof=proof)
-    box = statement.box()
+    box = statement.whole
     if engines is None:
         from ifonly.search.engines import engines_for  # noqa: PLC0415 - engines import this module
 

@@ -34,9 +34,7 @@ class SingleTree:
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether the form is one tree, the factual is in the box, and nothing couples features."""
         form = statement.form
-        if not isinstance(form, Ensemble) or form.n_trees != 1:
-            return False
-        if box.missing.any() or not box.contains(statement.query.factual[None, :])[0]:
+        if not isinstance(form, Ensemble) or form.n_trees != 1 or not statement.starts_in(box):
             return False
         return separable(statement) is not None
 

@@ -31,7 +31,7 @@ class Linear:
 
     def __call__(self, U: FloatArray) -> FloatArray:
         """Return the scores; a missing numeric value counts as 0."""
-        return np.asarray(np.nan_to_num(U) @ self.weights.T + self.intercept)
+        return np.asarray((np.nan_to_num(U) if np.isnan(U).any() else U) @ self.weights.T + self.intercept)
 
     def cuts(self) -> Mapping[int, FloatArray]:
         """A linear form has no thresholds."""
