@@ -9,31 +9,45 @@ Branch and bound with the Lagrangian bound of the one coupling row (Sinha and Zo
 
     L(lambda) = lambda * need + sum over features of min(0, cost - lambda * gain), the K least of them,
 
-a concave function of one number whose top is found by intersecting the two tangents around it: exactly where it is made of
-lines. A slide with a square is best at ``d = (lambda * rate - fee) / (2 * square)``, held between its ends, or beside it on
-its grid. The choice on the right of the top gains enough, so every node also gives an answer: what it gains too much is
-taken back where that saves most. Where there are many features, most are seen at the root to stay (`shaving`).
+a concave function of one number. Where it is made of lines, features go along the lower convex hulls of their moves, the
+flattest edge of all first, and its top is at the edge that gains what is needed. Where there are squares or a count, it is
+looked for by tangents (`multipliers`). The choice on the right of the top gains enough, so every node also gives an answer:
+what it gains too much is taken back where that saves most. Where there are many features, most are seen at the root to stay
+(`shaving`).
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import ceil, floor, inf
 
 from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT, KnapsackSearch
-from ifonly.search.moves import Answer, Bounded, Choice, Curve, Entry, Fork, Jump, Node, Picked, Point, Slide
+from ifonly.search.moves import (
+    STAY,
+    Answer,
+    Bounded,
+    Choice,
+    Curve,
+    Edge,
+    Entry,
+    Fork,
+    Jump,
+    Node,
+    Picked,
+    Point,
+    Slide,
+    Top,
+)
 from ifonly.search.shaving import Prices
 from ifonly.tolerances import CLOSING, OPTIMALITY, ROUNDING, SHORT_SUM
 from ifonly.tolerances import ROUNDING as _DUST
 
-__all__ = ["Answer", "Fork", "Jump", "Slide", "cheapest_moves"]
+__all__ = ["Answer", "Fork", "Jump", "Search", "Slide", "cheapest_moves", "slid"]
 
 NEVER = Deadline.never()
-_STAY = Point(0.0, 0.0, None)
 
 
 def cheapest_moves(
@@ -69,28 +83,36 @@ def cheapest_moves(
         How many nodes and lines there may be.
     """
     known = _Incumbent(features, need, len(features) if most is None else most, cutoff, CLOSING * gap)
-    search = _Search(known, deadline, tuning, fixes=not trail)
+    search = Search(known, deadline, tuning, fixes=not trail)
+    if known.most < len(features) or any(isinstance(f, Slide) and f.square > 0.0 for f in features):
+        from ifonly.search.multipliers import CurvedSearch  # noqa: PLC0415 - loaded where it is needed
+
+        search = CurvedSearch(known, deadline, tuning, fixes=not trail)
     return search.run(range(len(features))) if trail or len(features) < tuning.many else search.shaved()
 
 
-def _slid(slide: Slide, d: float) -> Point:
+def slid(slide: Slide, d: float) -> Point:
     """Return gain and cost of a slide by `d`."""
     return Point(slide.rate * d, slide.price + (slide.fee + slide.square * d) * d, d)
 
 
-def _best(curve: Curve, price: float) -> tuple[Point, ...]:
-    """Return the point of a curve that is best when a unit of gain is paid `price`, or on a grid the two beside it."""
-    slide, low, high = curve
-    at = high if price == inf else (price * slide.rate - slide.fee) / (2.0 * slide.square)
-    ends: tuple[float, ...] = (min(max(at, low), high),)
-    if slide.step is not None and low < at < high:
-        below = floor(at / slide.step)
-        ends = (max(below * slide.step, low), min((below + 1) * slide.step, high))
-    return tuple(_slid(slide, d) for d in ends)
+def _hull(j: int, base: Point, points: Sequence[Point]) -> list[Edge]:
+    """Return the edges of the lower convex hull of some points, from the cheapest one on."""
+    left = [p for p in points if p.gain > base.gain]
+    if len(left) == 1 and base is STAY:
+        return [Edge(left[0].cost / left[0].gain, j, 0, left[0].gain, left[0].cost, left[0])]
+    edges: list[Edge] = []
+    least = 0.0  # rounding must not turn the order of two edges around
+    while left:
+        slope, _, to = min([((p.cost - base.cost) / (p.gain - base.gain), -p.gain, p) for p in left])
+        least = max(slope, least)
+        edges.append(Edge(least, j, len(edges), to.gain - base.gain, to.cost - base.cost, to))
+        base, left = to, [p for p in left if p.gain > to.gain]
+    return edges
 
 
-class _Search:
-    """One branch and bound."""
+class Search:
+    """One branch and bound, of moves whose Lagrangian is made of lines: no count of them, and no squares."""
 
     def __init__(self, known: _Incumbent, deadline: Deadline, tuning: KnapsackSearch, *, fixes: bool) -> None:
         self.known, self.deadline, self.tuning, self.fixes = known, deadline, tuning, fixes
@@ -119,20 +141,20 @@ class _Search:
                 return self._answer(ended, min(heap[0][0], settled, known.value))
             _, name, node = heapq.heappop(heap)
             nodes, work = nodes + 1, work + len(node.table)
-            bound, fork, price = self._bound(node)
+            bound, price, top, fork = self._bound(node)
             self.tree[name] = None if bound == inf else price
-            if fork is None:
+            if top is None or fork is None:
                 settled = min(settled, bound)
             elif bound < known.budget:
                 j = fork[0]
                 choice = node.choices.get(j) or self._whole(j)
                 sides = self._split(choice, *fork)
                 self.tree[name] = self._noted(j, choice, sides, 2 * nodes)
-                open_ = self._open(node.table, price) if self.fixes else node.table
+                others = self._open(node.table, top) if self.fixes else node.table
+                others = [e for e in others if e.j != j]
                 for side, part in enumerate(sides):
-                    own = self._entry(j, part)
-                    child = Node({**node.choices, j: part}, [own if e.j == j else e for e in open_], price)
-                    heapq.heappush(heap, (bound, 2 * nodes + side, child))
+                    table = [*others, self._entry(j, part)] if part.must else others
+                    heapq.heappush(heap, (bound, 2 * nodes + side, Node({**node.choices, j: part}, table, price)))
         if settled < known.budget - _DUST * abs(known.value):
             # rounding kept a settled node from delivering what its bound promised
             return self._answer(Ended.GAVE_UP, min(settled, known.value))
@@ -153,155 +175,87 @@ class _Search:
 
     def _entry(self, j: int, choice: Choice) -> Entry:
         feature = self.features[j]
-        points: Sequence[Point] | Curve
-        if isinstance(feature, Slide) and feature.square > 0.0:
+        if isinstance(feature, Slide) and feature.square > 0.0 and (choice.must or choice.high > 0.0):
             least = choice.low if choice.must else feature.step or 0.0
-            points = Curve(feature, least, choice.high) if choice.must or choice.high > 0 else ()
-        elif isinstance(feature, Slide):
+            return Entry(j, choice.must, Curve(feature, least, choice.high), STAY)
+        if isinstance(feature, Slide):
             ends = (choice.low, choice.high) if choice.must and choice.low < choice.high else (choice.high,)
-            points = [_slid(feature, d) for d in ends if d > 0 or choice.must]
+            points = [slid(feature, d) for d in ends if d > 0 or choice.must]
         else:
             points = [Point(feature[i].gain, feature[i].cost, float(i)) for i in choice.jumps]
-        return Entry(j, choice.must, points)
+        base = min(points, key=lambda p: (p.cost, -p.gain)) if choice.must else STAY
+        return Entry(j, choice.must, points, base, _hull(j, base, points))
 
     # -- bounding -----------------------------------------------------------------------------------------------
     def _bound(self, node: Node) -> Bounded:
-        """Return the node's bound by the top of its Lagrangian; the multiplier of the parent's is near by.
-
-        It comes first: most nodes that can be given up are given up by it alone.
-        """
-        table, price = node.table, node.price
-        middle = self._pick(table, price)
-        if middle is None:
-            return Bounded(inf, None, price)
-        if price < inf and (top := self._value(middle, price)) >= self.known.budget:
-            return Bounded(top, None, price)
-        around = self._bracket(table, price, middle)
-        if around is None:
-            return Bounded(inf, None, price)
-        left, right, top, price = around
+        """Return the node's bound by the top of its Lagrangian, offer the choices around it, and say where to branch."""
+        top = self.top(node)
+        if top is None:
+            return Bounded(inf, node.price)
+        left, right, _, value, price = top
+        if value >= self.known.budget:  # what could be offered is no better
+            return Bounded(value, price)
         if left.gain >= self.need:
-            self._offer(table, left)
-            return Bounded(left.cost, None, 0.0)
-        for _ in range(self.tuning.most_lines):
-            if top >= self.known.budget:  # what could be offered is no better
-                return Bounded(top, None, price)
-            if right.gain <= left.gain:
-                break
-            slope = (right.cost - left.cost) / (right.gain - left.gain)
-            middle = self._pick(table, slope)
-            assert middle is not None
-            if (value := self._value(middle, slope)) > top:
-                top, price = value, slope
-            if middle.cost - slope * middle.gain >= left.cost - slope * left.gain - _DUST * abs(top):
-                break
-            if middle.gain >= self.need:
-                right = middle
-            else:
-                left = middle
-        self._offer(table, right)
-        self._offer(table, left)
-        return Bounded(top, self._fork(node, left, right), price)
+            self._offer(left)
+            return Bounded(left.cost, 0.0)
+        self._offer(right)
+        self._offer(left)
+        return Bounded(value, price, top, self._fork(node, left, right))
 
-    def _bracket(
-        self, table: Sequence[Entry], price: float, middle: Picked
-    ) -> tuple[Picked, Picked, float, float] | None:
-        """Return choices that gain too little and enough, with the best bound and its multiplier; None: none gains enough.
+    def top(self, node: Node) -> Top | None:
+        """Return the top of a node's Lagrangian; None: nothing gains enough.
 
-        Where all gain enough, both are the one that costs least.
+        Features go along the edges of their hulls, the flattest first, until the next edge gains what is needed.
         """
-        top, at = (self._value(middle, price), price) if price < inf else (-inf, 0.0)
-        enough = middle.gain >= self.need
-        if not enough and price == inf and middle.gain < self.need - self.dust:
+        points = {e.j: e.base for e in node.table if e.must}
+        gain, cost = sum([p.gain for p in points.values()]), sum([p.cost for p in points.values()])
+        slope = 0.0
+        for edge in sorted([edge for e in node.table for edge in e.edges]):
+            if gain >= self.need:
+                break
+            slope, j, _, more, dearer, to = edge
+            if gain + more >= self.need:
+                left, right = Picked(gain, cost, points), Picked(gain + more, cost + dearer, {**points, j: to})
+                return Top(left, right, left, cost + slope * (self.need - gain), slope)
+            gain, cost, points[j] = gain + more, cost + dearer, to
+        if gain < self.need - self.dust:
             return None
-        others = (
-            [0.0]
-            if price == inf
-            else [price * f for f in (self.tuning.nearer if enough else (*self.tuning.farther, inf))]
-        )
-        last = middle
-        for other in others:
-            picked = self._pick(table, other)
-            assert picked is not None
-            if other < inf and (value := self._value(picked, other)) > top:
-                top, at = value, other
-            if (picked.gain >= self.need) != enough:
-                return (picked, last, top, at) if enough else (last, picked, top, at)
-            last = picked
-        if enough:  # at a multiplier of 0
-            return last, last, top, at
-        # at an infinite one: sums of gains in another order may differ by a little
-        return None if last.gain < self.need - self.dust else (middle, last, top, at)
+        # all gain enough at a multiplier of 0, or the sum of all gains is off by a little
+        last = Picked(gain, cost, points)
+        return Top(last, last, last, cost + slope * max(self.need - gain, 0.0), slope)
 
-    def _open(self, table: Sequence[Entry], price: float) -> list[Entry]:
+    def _open(self, table: Sequence[Entry], top: Top) -> list[Entry]:
         """Return the entries that may move in an answer below the budget, by their reduced costs at a multiplier."""
-        picked, budget = self._pick(table, price), self.known.budget
-        assert picked is not None
-        reduced = [-inf if e.must else self._worth(e, price) for e in table]
-        moves = [e.must or p.move is not None for e, p in zip(table, picked.points, strict=True)]
+        picked, price, budget = top.best, top.price, self.known.budget
+        reduced = [-inf if e.must else self.worth(e, price) for e in table]
+        moves = [e.must or e.j in picked.points for e in table]
         moved = (r for r, moving in zip(reduced, moves, strict=True) if moving and r > -inf)
         room = max(moved, default=0.0) if sum(moves) >= self.most else 0.0
         size = abs(picked.cost) + price * (abs(self.need) + picked.gain) + abs(budget)
-        limit = budget - self._value(picked, price) + room + ROUNDING * size
+        limit = budget - top.value + room + ROUNDING * size
         return [e for e, r, moving in zip(table, reduced, moves, strict=True) if moving or r <= limit]
 
-    def _worth(self, entry: Entry, price: float) -> float:
+    def worth(self, entry: Entry, price: float) -> float:
         """Return the reduced cost of a move: that of the best point, or of the shortest way of a slide."""
         feature, points = self.features[entry.j], entry.points
-        if isinstance(points, Curve):
-            points = _best(points, price)
-        elif isinstance(feature, Slide) and points:
-            points = (_slid(feature, feature.step or 0.0), *points)
-        return min((point.cost - price * point.gain for point in points), default=inf)
+        assert not isinstance(points, Curve)
+        if isinstance(feature, Slide) and points:
+            points = (slid(feature, feature.step or 0.0), *points)
+        return min([point.cost - price * point.gain for point in points], default=inf)
 
-    def _offer(self, table: Sequence[Entry], picked: Picked) -> None:
+    def _offer(self, picked: Picked) -> None:
         if picked.gain < self.need - 2.0 * self.dust and not self.known.curved:
             return  # it gains too little, and nothing can be made longer
-        self.known.offer({e.j: p for e, p in zip(table, picked.points, strict=True)}, self.tuning.most_cuts)
-
-    def _value(self, picked: Picked, price: float) -> float:
-        """Return the Lagrangian bound at a price."""
-        return picked.cost + price * (self.need - picked.gain)
-
-    def _pick(self, table: Sequence[Entry], price: float) -> Picked | None:
-        """Return the choice that is best when a unit of gain is paid `price` (infinite: only gains count)."""
-        charged, paid = (0.0, 1.0) if price == inf else (1.0, price)
-        chosen: list[Point] = []
-        moved: list[tuple[float, float, int]] = []
-        room = self.most
-        for i, (_, must, points) in enumerate(table):
-            best, worth = _STAY, inf
-            for point in _best(points, price) if isinstance(points, Curve) else points:
-                gain, cost, _ = point
-                value = charged * cost - paid * gain
-                if value < worth or (value == worth and (gain, -cost) > (best[0], -best[1])):
-                    best, worth = point, value
-            if must:
-                room -= 1
-            elif worth < 0.0 or (worth == 0.0 and best[0] > 0.0):
-                moved.append((worth, -best[0], i))
-            else:
-                best = _STAY
-            chosen.append(best)
-        if room < 0:
-            return None
-        if len(moved) > room:
-            moved.sort()
-            for _, _, i in moved[room:]:
-                chosen[i] = _STAY
-        gain = cost = 0.0
-        for point in chosen:
-            gain += point[0]
-            cost += point[1]
-        return Picked(gain, cost, chosen)
+        self.known.offer(picked.points, self.tuning.most_cuts)
 
     # -- branching ----------------------------------------------------------------------------------------------
     def _fork(self, node: Node, left: Picked, right: Picked) -> tuple[int, float] | None:
         """Return the feature that the two choices differ in most and its share of the way, unless any mix will do."""
         share = (self.need - left.gain) / (right.gain - left.gain) if right.gain > left.gain else 1.0
         best, where = -1.0, None
-        for (j, must, _), a, b in zip(node.table, left.points, right.points, strict=True):
-            feature = self.features[j]
+        for j in sorted({*left.points, *right.points}):
+            a, b, feature = left.points.get(j, STAY), right.points.get(j, STAY), self.features[j]
+            must = j in node.choices and node.choices[j].must
             if a.move == b.move or (isinstance(feature, Slide) and self._mixes(feature, must)):
                 continue
             if abs(a.gain - b.gain) > best:
@@ -318,15 +272,15 @@ class _Search:
         feature = self.features[j]
         if not choice.must:
             low = (feature.step or 0.0) if isinstance(feature, Slide) else 0.0
-            return Choice(), replace(choice, must=True, low=low)
+            return Choice(), choice._replace(must=True, low=low)
         if isinstance(feature, Slide):
             assert feature.step is not None
             below = min(
                 max(floor(at / feature.step), ceil(choice.low / feature.step)), round(choice.high / feature.step) - 1
             )
-            return replace(choice, high=below * feature.step), replace(choice, low=(below + 1) * feature.step)
+            return choice._replace(high=below * feature.step), choice._replace(low=(below + 1) * feature.step)
         half = len(choice.jumps) // 2
-        return replace(choice, jumps=choice.jumps[:half]), replace(choice, jumps=choice.jumps[half:])
+        return choice._replace(jumps=choice.jumps[:half]), choice._replace(jumps=choice.jumps[half:])
 
     def _noted(self, j: int, choice: Choice, sides: tuple[Choice, Choice], name: int) -> Fork:
         feature = self.features[j]
@@ -371,7 +325,7 @@ class _Incumbent:
     def offer(self, points: Mapping[int, Point], rounds: int) -> None:
         """Keep what a choice amounts to, with and without leaving out what it gains too much, if it is the cheapest."""
         moves = {j: point.move for j, point in points.items() if point.move is not None}
-        spare = sum([points[j].gain for j in moves]) - self.need
+        spare = sum([point.gain for point in points.values()]) - self.need
         if spare < -self.dust and not self.curved:  # nothing can be made longer
             return
         self._keep(self._taken_back(dict(moves), spare, rounds))
@@ -436,4 +390,4 @@ class _Incumbent:
     def point(self, j: int, move: float) -> Point:
         """Return gain and cost of a move."""
         feature = self.features[j]
-        return _slid(feature, move) if isinstance(feature, Slide) else Point(*feature[int(move)], move)
+        return slid(feature, move) if isinstance(feature, Slide) else Point(*feature[int(move)], move)

@@ -12,7 +12,22 @@ from typing import NamedTuple
 
 from ifonly.question.found import Ended
 
-__all__ = ["Answer", "Bounded", "Choice", "Curve", "Entry", "Fork", "Jump", "Node", "Picked", "Point", "Slide"]
+__all__ = [
+    "STAY",
+    "Answer",
+    "Bounded",
+    "Choice",
+    "Curve",
+    "Edge",
+    "Entry",
+    "Fork",
+    "Jump",
+    "Node",
+    "Picked",
+    "Point",
+    "Slide",
+    "Top",
+]
 
 
 # -- items -----------------------------------------------------------------------------------------------------------
@@ -45,6 +60,9 @@ class Point(NamedTuple):
     move: float | None
 
 
+STAY = Point(0.0, 0.0, None)
+
+
 class Curve(NamedTuple):
     """Points of a slide with a square between `low` and `high`; which of them is best depends on the multiplier."""
 
@@ -54,8 +72,7 @@ class Curve(NamedTuple):
 
 
 # -- nodes -----------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """Items of one feature that are left at a node: some jumps, or a slide between `low` and `high`; `must`: it moves."""
 
     jumps: tuple[int, ...] = ()
@@ -64,12 +81,31 @@ class Choice:
     must: bool = False
 
 
+class Edge(NamedTuple):
+    """Edge of the lower convex hull of a feature's points: from a multiplier of `slope` on, its point is `to`.
+
+    It is the `nth` of feature `j`; `gain` and `cost` are the differences to the point before.
+    """
+
+    slope: float
+    j: int
+    nth: int
+    gain: float
+    cost: float
+    to: Point
+
+
 class Entry(NamedTuple):
-    """Entry of a feature in a node: the points that are left to it, and whether it must take one of them."""
+    """Entry of a feature in a node: the points that are left to it, and whether it must take one of them.
+
+    At a multiplier of 0 it takes `base`, and then goes along the `edges`; a curve has neither.
+    """
 
     j: int
     must: bool
     points: Sequence[Point] | Curve
+    base: Point
+    edges: Sequence[Edge] = ()
 
 
 class Node(NamedTuple):
@@ -81,19 +117,33 @@ class Node(NamedTuple):
 
 
 class Picked(NamedTuple):
-    """A point per feature of a node's table, its total gain and cost."""
+    """Points of the features of a node that move, their total gain and cost."""
 
     gain: float
     cost: float
-    points: Sequence[Point]
+    points: Mapping[int, Point]
+
+
+class Top(NamedTuple):
+    """Top of a node's Lagrangian: its value, its multiplier `price`, and the choice that is `best` at that.
+
+    The choices `left` and `right` of it gain too little and enough.
+    """
+
+    left: Picked
+    right: Picked
+    best: Picked
+    value: float
+    price: float
 
 
 class Bounded(NamedTuple):
-    """A node's bound, where to branch (None when it is settled), and the multiplier that gives the bound."""
+    """A node's bound, the multiplier that gives it, the top of its Lagrangian, and where to branch (None: it is settled)."""
 
     bound: float
-    fork: tuple[int, float] | None
     price: float
+    top: Top | None = None
+    fork: tuple[int, float] | None = None
 
 
 class Fork(NamedTuple):
