@@ -26,6 +26,7 @@ KINDS = ("plain", "diversity", "robust", "manifold", "causality", "units", "limi
 _SHARES = (0.43, 0.14, 0.13, 0.09, 0.07, 0.07, 0.04, 0.03)
 _NORMS = ("l1", "l2", "linf", "mahalanobis")
 _SCALES = ("range", "mad", "std", "none", "own")
+_BEFORE = 0.25  # of the questions are the second of their explainer
 _SOLVERS = ("auto", "auto", "highs", "highs only", "highs only", "scip only", "gurobi only")
 
 
@@ -66,6 +67,8 @@ class Question:
         Columns that the factual lacks and a range gives a value.
     house
         How many of the criteria are given to the explainer, the others to the call.
+    before
+        A row that the same explainer is asked about first: what it keeps of a question may not change the next.
     partial
         Whether the grid shows only a part of what is possible, because something is continuous.
     ball
@@ -94,6 +97,7 @@ class Question:
     ball: bool = False
     with_y: bool = False
     house: int = 0
+    before: pd.DataFrame | None = None
     filled: frozenset[str] = frozenset()
     tags: dict[str, str] = field(default_factory=dict)
     words: tuple[str, ...] = ()
@@ -192,7 +196,15 @@ def draw_question(seed: int, index: int, world: World) -> Question:
     question = _with_rules(rng, question)
     question = _with_kind(rng, question)
     question = replace(question, house=int(rng.integers(0, len(question.criteria) + 1)) if rng.random() < 0.3 else 0)
+    if index >= LATEST:
+        question = replace(question, before=_before(np.random.default_rng([seed, index, 10]), world))
     return replace(question, tags=_tags(question))
+
+
+def _before(rng: np.random.Generator, world: World) -> pd.DataFrame | None:
+    """Draw the row that is asked about before the factual; often there is none."""
+    at = int(rng.integers(len(world.data.X)))
+    return world.data.X.iloc[[at]].reset_index(drop=True) if rng.random() < _BEFORE else None
 
 
 def _factual_and_data(rng: np.random.Generator, world: World) -> tuple[Data, pd.DataFrame]:
@@ -362,5 +374,6 @@ def _special(q: Question) -> list[str]:
         "offset": any(c.kind == "whole" and abs(c.low) > 1e6 for c in numeric),
         "outside": not bool(q.exists.all()),
         "wide gap": q.gap > 1e-6,
+        "second": q.before is not None,
     }
     return [name for name, here in said.items() if here] or ["nothing"]

@@ -8,6 +8,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from types import FrameType
 from typing import Any
@@ -23,6 +24,7 @@ from ifonly.errors import CriterionError, OutOfTime, SolverFailed, SolverMissing
 
 __all__ = ["Result", "ask", "run_block", "run_one"]
 
+_BRIEFLY = 1.0  # seconds for a row that is asked about before
 _PATIENCE = 6.0  # times the limit of processor time: then the question is stopped, and counts as failed
 _STARVED = (
     20.0  # times as long by the clock, for one that waits for ever: other people's work is no fault of a question
@@ -92,10 +94,14 @@ class _Watch:
 
 
 def explainer_for(q: Question) -> Explainer:
-    """Return an explainer of the question's world."""
+    """Return an explainer of the question's world, which may have answered about another row before."""
     y = q.world.y if q.with_y else None
     house = q.criteria[: q.house]
-    return Explainer(q.world.model, q.world.data.X, y, schema=q.world.schema, criteria=house, solver=q.solver)
+    explainer = Explainer(q.world.model, q.world.data.X, y, schema=q.world.schema, criteria=house, solver=q.solver)
+    if q.before is not None:
+        with suppress(Exception):  # that row may have the outcome, or no answer: it is not the question
+            explainer.explain(q.before, want=q.target, n=q.n, criteria=q.criteria[q.house :], time_limit=_BRIEFLY)
+    return explainer
 
 
 def ask(q: Question, make: Callable[[Question], Any] = explainer_for) -> tuple[Any, float, float]:
