@@ -305,7 +305,6 @@ CONSTANTS = {
     "ifonly.models.reading.outcomes: _FAR": "beyond it a score is as good as infinite",
     "ifonly.program.scaling: _COST": "a power of two near 1,000, by the tolerance of solvers: see its comment",
     "ifonly.program.scaling: _LARGEST_COST": "a power of two near 1,000,000, by the same",
-    "ifonly.question.options: FOREVER": "stands for no time limit",
     "ifonly.question.trail: _LEAF, _PRICED, _CUT, _LEVELS, _STAYS, _ALTERNATIVE, _DUALS, _PRICES": "codes of proofs",
     "ifonly.question.varints: _BYTES": "of the format of proofs",
     "ifonly.search.keeping: ROUGHEST": "as in _prices_keeping.h",

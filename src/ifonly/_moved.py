@@ -26,7 +26,7 @@ def _below(old: str, new: str, names: str) -> dict[str, str]:
 MOVED: Mapping[str, str] = {
     **_below("ifonly", "ifonly.data", "features schema tables"),
     **_below("ifonly", "ifonly.program", "box mip scaling shifted variables"),
-    **_below("ifonly", "ifonly.question", "options problem training"),
+    **_below("ifonly", "ifonly.question", "problem training"),
     **_below("ifonly", "ifonly.result", "html metrics plots serial text"),
     **_below("ifonly", "ifonly.criteria.robustness", "adversary nogo ranges"),
     **_below("ifonly", "ifonly.search", "affordable blame grids incumbents knapsack reduce several"),

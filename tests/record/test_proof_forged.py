@@ -202,9 +202,14 @@ def test_a_search_that_prunes_too_much_is_refused(rule: str, monkeypatch: pytest
 
 
 def test_a_knapsack_that_prunes_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    value = knapsack._Search._value
-    monkeypatch.setattr(knapsack._Search, "_value", lambda self, picked, price: 1.3 * value(self, picked, price))
-    monkeypatch.setattr(knapsack._Search, "_offer", worse(knapsack._Search._offer))
+    top = knapsack.Search.top
+
+    def dearer(self: Any, node: Any) -> Any:
+        found = top(self, node)
+        return None if found is None else found._replace(value=1.3 * found.value)
+
+    monkeypatch.setattr(knapsack.Search, "top", dearer)
+    monkeypatch.setattr(knapsack.Search, "_offer", kept_as_it_is)
     refused = 0
     for seed in range(20):
         X, y = table(seed + 200)
@@ -225,16 +230,9 @@ def test_a_knapsack_that_prunes_too_much_is_refused(monkeypatch: pytest.MonkeyPa
     assert refused >= 1
 
 
-def worse(offer: Any) -> Any:
+def kept_as_it_is(self: Any, picked: Any) -> None:
     """Take no incumbent back to what is just enough."""
-
-    def offered(self: Any, table: Any, picked: Any) -> None:
-        points = zip(table, picked.points, strict=True)
-        moves = {entry.j: point.move for entry, point in points if point.move is not None}
-        self.incumbent._keep(moves)
-
-    del offer
-    return offered
+    self.known._keep({j: point.move for j, point in picked.points.items() if point.move is not None})
 
 
 # -- hostile files ---------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ Places = npt.NDArray[np.intp]
 
 
 class Storage(NamedTuple):
-    """Where in the canonical vector the columns' dtypes and declared precision change numbers, for `Schema.stored`.
+    """Places of the canonical vector at which the columns' dtypes and declared precision change numbers.
 
     Attributes
     ----------

@@ -193,6 +193,7 @@ class Answering(_Numbers):
     optima: int = 2000  # of boxes, kept for further answers; measured: ten of 100 trees on HELOC take 83
     calls: int = 2  # of the model, for which a search leaves time: one to confirm its answer, one to show it; guess
     kept: float = 0.1  # share of the time left that these may take at most; guess
+    kinds: int = 64  # of questions that are kept ready, then they are made anew; guess
 
 
 @dataclass(frozen=True, kw_only=True)

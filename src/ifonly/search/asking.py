@@ -27,6 +27,7 @@ from ifonly.question.costs import CostTable
 from ifonly.question.criterion import ChecksTogether, Criterion, HasConsequences, Tabulates, is_tabulated
 from ifonly.question.demand import Demand
 from ifonly.question.goal import Goal
+from ifonly.question.guidance import Branches
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.training import Training
@@ -39,8 +40,6 @@ from ifonly.search.engines import engines_for
 from ifonly.solvers.backend import Backend
 
 __all__ = ["Asker", "Subject"]
-
-_KINDS = 64  # of questions that are kept ready
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +109,7 @@ class Asker:
         self.engines = engines_for(backend)
         together = any(isinstance(c, ChecksTogether) for c in self.criteria)
         self._tabulated = all(map(is_tabulated, self.criteria)) and not together and not subject.observed
+        self._kinds = subject.training.tuning.answering.kinds
         self._goals: dict[Hashable, Goal] = {}
         self._ready: dict[tuple[int, int], tuple[Goal, Schema, _Ready | None]] = {}
 
@@ -166,7 +166,7 @@ class Asker:
         except TypeError:  # a class that is no value
             return resolve(want, self.subject.model)
         if known is None:
-            if len(self._goals) >= _KINDS:
+            if len(self._goals) >= self._kinds:
                 self._goals.clear()
             self._goals[key] = known = resolve(want, self.subject.model)
         return known
@@ -192,7 +192,7 @@ class Asker:
         key = (id(goal), id(schema))
         known = self._ready.get(key)
         if known is None or known[0] is not goal:  # while they are kept, nothing else has their id
-            if len(self._ready) >= _KINDS:
+            if len(self._ready) >= self._kinds:
                 self._ready.clear()
             self._ready[key] = known = goal, schema, self._parts(self._stated(given, goal, schema), goal)
         return known[2]
@@ -210,7 +210,8 @@ class Asker:
             costs = costs.plus(table, schema)
         kept = ("coupled", "consequences", "_exempt", "whole", "is_empty", "_starts_inside", "on_single_features")
         known = {name: getattr(statement, name) for name in kept}
-        known["takers"] = tuple(engine for engine in self.engines if engine.accepts(statement, box))
+        if not any(isinstance(d, Branches) for d in statement.demands):  # of alternatives, other engines may take each
+            known["takers"] = tuple(engine for engine in self.engines if engine.accepts(statement, box))
         opening, decimals = Opening.of(goal, statement), takes_decimals(statement)
         return _Ready(schema, box, statement.demands, statement.form, costs, known, opening, decimals)
 
