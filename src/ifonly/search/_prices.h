@@ -18,8 +18,12 @@ typedef struct {
     int64_t n;  /* active splits; behind this their prices `below`, `above`, and their numbers */
 } Record;
 
+typedef struct {
+    uint16_t shared, own;  /* sums that a leaf shares with the one before on the walk, and payments of its own */
+} Steps;
+
 struct Prices {
-    int32_t n_splits, steps, at_once, patience, round_every, tries;
+    int32_t n_splits, steps, at_once, patience, round_every, tries, most_counted;
     int32_t *tree, *number, *cell;         /* of each split */
     int32_t *range_end, *range_begin;      /* the splits at which each range of a leaf ends and begins; -1: at none */
     double momentum, stretch, shorter, error;  /* of the method; of a sum, as a share of the size of its terms */
@@ -31,15 +35,25 @@ struct Prices {
     double mu, best_mu, push_mu, *below, *above, *best_below, *best_above, *push_below, *push_above, *square;
     double *pay_below, *pay_above;                     /* per split: running sums of prices; 0 unless active */
     double *cell_below, *cell_above, *worth;           /* per cell */
-    double *leaf_worth;                                /* per place in the list of open leaves */
-    size_t room_worth;
+    double *leaf_worth;                                /* per leaf */
+    uint32_t *paid_first;                              /* per leaf: where its payments begin, those of the ranges */
+    int32_t *paid_at, *paid_number;                    /* per range: the splits at which it is paid; and its number */
+    int32_t *walk, *share;                             /* per place of each list: a leaf, and how many sums it shares */
+    size_t room_walk, room_share;
+    double *sums;                                      /* of the payments of one leaf */
+    double *row_value;                                 /* the walk of the part at hand, in a row */
+    Steps *row_steps;
+    int32_t *row_paid;
+    unsigned char *is_kept;                            /* per leaf, while a walk is made */
     double *base, *gain, *taken, *paid;                /* per feature */
     double room_gain, next_gain;                       /* the least gain taken where no more may be; the largest that is not */
     double rounding;                                   /* of the last value */
     int32_t *chosen, *other;                           /* per feature: the cell or level that is worth most; among changes */
     int32_t *ended, *begun, counted;                   /* best leaves of the last steps, by where they end and begin */
-    int32_t *point, *trial_leaf, *point_leaf, *found;  /* a point: cells and levels; the leaves that hold it; the cheapest */
-    double *trial_tops, found_cost;
+    int32_t *point, *point_leaf, *found;               /* a point: cells and levels; the leaves that hold it; the cheapest */
+    double *point_tops, found_cost;
+    int32_t *of_number, *trees_of;                     /* the trees that look at each number */
+    int32_t *moved_tree, *moved_leaf;                  /* of a cell that is tried: trees, and their leaves before */
     int32_t tries_left;  /* on the way home of the point at hand */
     double bound;    /* the least cost in the part at hand */
     /* for a proof: the unit in which prices are kept (0: they are not), the names of splits, the prices of the part around */
@@ -52,8 +66,9 @@ static void release_prices(Prices *p) {
         p->tree, p->number, p->cell, p->range_end, p->range_begin, p->records, p->id, p->below, p->above, p->best_below,
         p->best_above, p->push_below, p->push_above, p->square, p->pay_below, p->pay_above, p->cell_below, p->cell_above,
         p->worth, p->leaf_worth, p->base, p->gain, p->taken, p->paid, p->chosen, p->other, p->ended, p->begun, p->point,
-        p->trial_leaf, p->point_leaf, p->found, p->trial_tops, p->base_below, p->base_above, p->fine_below, p->fine_above,
-        p->names,
+        p->point_leaf, p->found, p->point_tops, p->of_number, p->trees_of, p->moved_tree, p->moved_leaf, p->base_below, p->base_above, p->fine_below, p->fine_above,
+        p->names, p->paid_at, p->paid_number, p->walk, p->share, p->sums, p->is_kept,
+        p->row_value, p->row_steps, p->row_paid,
     };
     for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) free(blocks[i]);
 }
@@ -89,6 +104,7 @@ static void read_record(Search *s, Prices *p) {
     }
 }
 
+#include "_prices_walks.h"
 #include "_prices_bound.h"
 #include "_prices_steps.h"
 #include "_prices_points.h"
@@ -112,7 +128,7 @@ static int improve(Search *s, int32_t steps) {
         memset(p->begun + at, 0, width);
     }
     for (int32_t i = 0; i < steps && said == UNDECIDED; i++) {
-        double value = evaluate(s, p);
+        double value = evaluate(s, p, NULL);
         if (value < s->need[0] - p->rounding) {
             if (i == 0 || !keeps_prices(s, p)) return PRUNED;  /* at first, by the prices of the part around */
             value = round_to_close(s, p);
@@ -124,9 +140,9 @@ static int improve(Search *s, int32_t steps) {
         } else if (++stall == p->patience) {
             stretch *= p->shorter, stall = 0;
             back_to_best(p);
-            value = evaluate(s, p);
+            value = evaluate(s, p, NULL);
         }
-        if (2 * i >= steps) count_ends(s, p);
+        if (2 * i >= steps && i >= steps - p->most_counted) count_ends(s, p);
         if ((i + 1) % p->round_every == 0) look_at_point(s, p);
         if (p->found_cost < Py_HUGE_VAL) said = FOUND;
         else if (i + 1 < steps && !step(s, p, stretch, value)) break;
@@ -142,8 +158,9 @@ static void forget_payments(Prices *p) {
 static int priced(Search *s, int32_t steps) {
     /* Improve the prices, close what they close, and keep them for the children; PRUNED, NO_ROOM, FOUND or UNDECIDED. */
     Prices *p = s->prices;
-    size_t leaves = (size_t)s->lists[s->own + (size_t)s->n_trees];
-    if (!grow((void **)&p->leaf_worth, &p->room_worth, leaves, sizeof(double), s->most_bytes)) return NO_ROOM;
+    if (!keep_walk(s, p, s->list, (size_t)s->lists[s->list + (size_t)s->n_trees])) return NO_ROOM;
+    size_t walked = (size_t)s->lists[s->own + (size_t)s->n_trees];
+    line_up(s, p);
     read_record(s, p);
     if (keeps_prices(s, p)) keep_base(p);
     int said = improve(s, steps);
@@ -152,7 +169,7 @@ static int priced(Search *s, int32_t steps) {
         if (!note_rounded(s, p)) said = NO_ROOM;
     }
     if (said >= 0) {
-        double value = evaluate(s, p), least = s->need[0] - 2.0 * p->rounding, spare = value - least;
+        double value = evaluate(s, p, p->leaf_worth), least = s->need[0] - 2.0 * p->rounding, spare = value - least;
         if (value < s->need[0] - p->rounding) said = PRUNED;
         if (p->mu > 0.0) {
             double bound = s->elsewhere + (least - (value - p->mu * allowance(s))) / p->mu;
@@ -163,6 +180,7 @@ static int priced(Search *s, int32_t steps) {
             close_leaves(s, spare);
             close_cells(s, spare);
             if (!within_leaves(s) || !keep_open(s)) said = PRUNED;
+            else if (!keep_walk(s, p, s->own, walked)) said = NO_ROOM;
         }
     }
     forget_payments(p);
@@ -239,6 +257,30 @@ static int tabulate_splits(Search *s, Prices *p, const int32_t *first_leaf) {
     return fine;
 }
 
+static int tabulate_trees(Search *s, Prices *p) {
+    /* The trees that look at each number: those with a split along it. */
+    size_t n = (size_t)s->n_numbers;
+    int32_t *last = malloc(4 * (n + 1));
+    p->of_number = calloc(n + 2, 4), p->trees_of = malloc(4 * ((size_t)p->n_splits + 1));
+    if (!last || !p->of_number || !p->trees_of) {
+        free(last);
+        return 0;
+    }
+    for (int pass = 0; pass < 2; pass++) {  /* count them, then list them */
+        memset(last, 0xff, 4 * (n + 1));
+        for (int32_t i = 0; i < p->n_splits; i++) {
+            int32_t k = p->number[i], t = p->tree[i];
+            if (last[k] == t) continue;
+            last[k] = t;
+            if (pass) p->trees_of[p->of_number[k + 1]] = t;
+            p->of_number[pass ? k + 1 : k + 2]++;
+        }
+        for (size_t k = 0; !pass && k < n; k++) p->of_number[k + 2] += p->of_number[k + 1];
+    }
+    free(last);
+    return 1;
+}
+
 static int reserve_prices(Search *s, Prices *p) {
     size_t n = (size_t)p->n_splits + 1, cells = (size_t)s->n_cells + 1, trees = (size_t)s->n_trees;
     size_t features = (size_t)(s->n_numbers + s->n_categories) + 1;
@@ -248,8 +290,8 @@ static int reserve_prices(Search *s, Prices *p) {
     double **of_features[] = {&p->base, &p->gain, &p->taken, &p->paid};
     int32_t **whole[] = {&p->chosen, &p->other, &p->point, &p->found};
     int fine = (p->id = malloc(4 * n)) && (p->ended = calloc(cells, 4)) && (p->begun = calloc(cells, 4)) &&
-               (p->trial_leaf = malloc(4 * trees)) && (p->point_leaf = malloc(4 * trees)) &&
-               (p->trial_tops = malloc(8 * trees));
+               (p->point_leaf = malloc(4 * trees)) && (p->point_tops = malloc(8 * trees)) &&
+               (p->moved_tree = malloc(4 * trees)) && (p->moved_leaf = malloc(4 * trees)) && (p->leaf_worth = calloc((size_t)s->n_leaves, 8));
     for (size_t i = 0; fine && i < sizeof(of_splits) / sizeof(of_splits[0]); i++) fine = (*of_splits[i] = calloc(n, 8)) != NULL;
     for (size_t i = 0; fine && i < sizeof(of_cells) / sizeof(of_cells[0]); i++) fine = (*of_cells[i] = calloc(cells, 8)) != NULL;
     for (size_t i = 0; fine && i < sizeof(of_features) / sizeof(of_features[0]); i++)
@@ -260,7 +302,7 @@ static int reserve_prices(Search *s, Prices *p) {
 
 static int open_prices(Search *s, Prices *p) {
     /* All splits, at a price of 0, as the record of the whole. */
-    if (!tabulate_splits(s, p, s->lists) || !reserve_prices(s, p)) return 0;
+    if (!tabulate_splits(s, p, s->lists) || !tabulate_trees(s, p) || !reserve_prices(s, p) || !open_walks(s, p)) return 0;
     const int32_t *leaf = s->lists;
     for (int32_t t = 0; t < s->n_trees; t++) {
         double most = 0.0;

@@ -85,23 +85,26 @@ static void take_gains(Search *s, Prices *p) {
         if (p->taken[f] == 0.0 && p->gain[f] > p->next_gain) p->next_gain = p->gain[f];
 }
 
-static void pick_leaves(Search *s, Prices *p) {
-    /* The open leaf of each tree that is worth most; the first of equals. */
-    const int32_t *own = s->lists + s->own, *leaves = own + s->n_trees + 1;
+static void pick_leaves(Search *s, Prices *p, double *worth_of) {
+    /* The open leaf of each tree that is worth most; the first of equals. Leaves of a tree are numbered in their order. */
+    const int32_t *own = s->lists + s->own, *leaves = own + s->n_trees + 1, *walk = p->walk + s->own, *paid = p->row_paid;
+    const double *below = p->pay_below, *above = p->pay_above;
+    double *sums = p->sums;
     for (int32_t t = 0; t < s->n_trees; t++) {
         double best = -Py_HUGE_VAL;
-        int32_t at = own[t];
-        for (int32_t i = own[t]; i < own[t + 1]; i++) {
-            int32_t leaf = leaves[i];
-            double sum = 0.0;
-            for (uint32_t r = s->range_first[leaf]; r < s->range_first[leaf + 1]; r++) {
-                if (p->range_end[r] >= 0) sum += p->pay_below[p->range_end[r]];
-                if (p->range_begin[r] >= 0) sum += p->pay_above[p->range_begin[r]];
+        int32_t at = leaves[own[t]];
+        if (own[t + 1] - own[t] == 1) {  /* its splits have no prices */
+            best = s->values[at];
+            if (worth_of) worth_of[at] = best;
+        } else
+            for (int32_t i = own[t]; i < own[t + 1]; i++) {
+                double *sum = sums + p->row_steps[i].shared, last = *sum;
+                for (int32_t n = p->row_steps[i].own; n > 0; n--, paid += 2) *++sum = last = last + below[paid[0]] + above[paid[1]];
+                double worth = p->row_value[i] - last;
+                if (worth_of) worth_of[walk[i]] = worth;
+                if (worth > best || (worth == best && walk[i] < at)) best = worth, at = walk[i];
             }
-            p->leaf_worth[i] = s->values[leaf] - sum;
-            if (p->leaf_worth[i] > best) best = p->leaf_worth[i], at = i;
-        }
-        s->best[t] = leaves[at];
+        s->best[t] = at;
         s->tops[t] = best;
     }
     s->work += (uint64_t)(own[s->n_trees] + s->n_cells / 8 + p->n);
@@ -109,13 +112,14 @@ static void pick_leaves(Search *s, Prices *p) {
 
 static double allowance(const Search *s) { return s->budget < Py_HUGE_VAL ? s->budget - s->elsewhere : 0.0; }
 
-static double evaluate(Search *s, Prices *p) {
-    /* The bound of the score, and how far it may be off: by so many roundings of the sizes of all terms. */
+static double evaluate(Search *s, Prices *p, double *worth_of) {
+    /* The bound of the score, and how far it may be off: by so many roundings of the sizes of all terms; also what each open
+       leaf is worth, if that is asked for. */
     size_t features = (size_t)(s->n_numbers + s->n_categories);
     pay(p);
     receive(s, p);
     take_gains(s, p);
-    pick_leaves(s, p);
+    pick_leaves(s, p, worth_of);
     double prices = total(p->below, (size_t)p->n) + total(p->above, (size_t)p->n);
     p->rounding = p->error * (p->size_of_values + 4.0 * prices + 2.0 * (p->mu * (p->size_of_costs + fabs(allowance(s)))));
     double sum = total(p->base, features) + total(p->taken, features);

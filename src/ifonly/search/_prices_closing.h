@@ -7,7 +7,7 @@ static void close_leaves(Search *s, double spare) {
     for (int32_t t = 0; t < s->n_trees; t++) {
         int32_t end = own[t + 1];
         for (int32_t i = begin; i < end; i++)
-            if (!(s->tops[t] - p->leaf_worth[i] > spare)) leaves[n++] = leaves[i];
+            if (!(s->tops[t] - p->leaf_worth[leaves[i]] > spare)) leaves[n++] = leaves[i];
         begin = end;
         own[t + 1] = n;
     }

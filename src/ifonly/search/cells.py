@@ -210,7 +210,7 @@ class Splitting:
 
     def _by_numpy(self, deadline: Deadline) -> Ended:
         """Search part by part with NumPy."""
-        stack = [self._whole()]
+        stack = [self._whole(deadline)]
         done, pace = 0.0, _Pace(self.tuning.first_look, self.tuning.least_done)
         while stack:
             node = stack.pop()
@@ -280,7 +280,7 @@ class Splitting:
         pace.look, pace.least = 2 * pace.look, 10.0 * pace.least
         return False
 
-    def _whole(self) -> _Node:
+    def _whole(self, deadline: Deadline) -> _Node:
         """Return the whole as a node."""
         whole, order = self.grid.whole(), self._inhabited()
         if self.method is None:
@@ -289,7 +289,7 @@ class Splitting:
         method, tables, keeping = self.method, self._price_tables(order), None
         if self.ledger is not None and (names := self._names(tables)) is not None:
             keeping = Keeping(self.ledger, method.unit, names)
-        self.improving = Improving(tables, method, float(self.need[0]), keeping)
+        self.improving = Improving(tables, method, float(self.need[0]), keeping, deadline)
         return _Node(whole, 1.0, whole, order, tables.whole(), method.first_steps)
 
     def _price_tables(self, order: IntArray) -> PriceTables:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
+from ifonly.runtime.deadline import Deadline
 from ifonly.search.grids import Part
 from ifonly.search.keeping import ROUGHEST, Keeping
 from ifonly.search.split_prices import Bound, Method, Prices, PriceTables
@@ -62,8 +63,16 @@ class Improved:
 class Improving:
     """Subgradient method on the prices of parts."""
 
-    def __init__(self, tables: PriceTables, method: Method, need: float, keeping: Keeping | None = None) -> None:
+    def __init__(
+        self,
+        tables: PriceTables,
+        method: Method,
+        need: float,
+        keeping: Keeping | None = None,
+        deadline: Deadline | None = None,
+    ) -> None:
         self.tables, self.method, self.need, self.grid, self.keeping = tables, method, need, tables.grid, keeping
+        self.deadline = Deadline.never() if deadline is None else deadline
 
     def improved(
         self, part: Part, leaves: IntArray, parent: Prices, steps: int, budget: float, cost: float
@@ -129,12 +138,8 @@ class _Run:
     """The steps in one part."""
 
     def __init__(self, improving: Improving, part: Part, leaves: IntArray, budget: float) -> None:
-        self.tables, self.method, self.need, self.keeping = (
-            improving.tables,
-            improving.method,
-            improving.need,
-            improving.keeping,
-        )
+        self.tables, self.method, self.deadline = improving.tables, improving.method, improving.deadline
+        self.need, self.keeping = improving.need, improving.keeping
         self.grid, self.part, self.leaves, self.budget = improving.grid, part, leaves, budget
         self.allowance = budget - self.grid.elsewhere if budget < np.inf else 0.0
         self.ended = np.zeros(len(self.grid.cost), dtype=np.int64)
@@ -167,11 +172,11 @@ class _Run:
             elif stall == self.method.patience:
                 prices, push, stall, stretch = best, (0.0, still, still), 0, stretch * self.method.shorter
                 bound = self.bound(prices)
-            if 2 * i >= steps:
+            if i >= max(steps - self.method.counted, steps / 2):
                 self._count(bound)
             if (i + 1) % self.method.round_every == 0:
                 self._look_at(bound.chosen)
-            if self.point is not None or i + 1 == steps:
+            if self.point is not None or i + 1 == steps or self.deadline.passed:
                 break
             push, length = self._direction(prices, bound, push)
             if not length > 0.0:
@@ -234,33 +239,32 @@ class _Run:
             return
         point, self.tries = chosen.copy(), self.method.tries
         for partly in (False, True):
-            while self._bring_home(point, partly=partly):
-                pass
+            self._bring_home(point, partly=partly)
         if self.grid.elsewhere + self.tables.costs(point) <= self.budget:
             self.point = point
 
-    def _bring_home(self, point: IntArray, *, partly: bool) -> bool:
-        """Move the number whose way home, or the longest part of it, saves most while the goal is kept; say if one does."""
-        grid, most, move = self.grid, 0.0, None
-        for k in range(len(grid.numbers)):
+    def _bring_home(self, point: IntArray, *, partly: bool) -> None:
+        """Move numbers home (or, partly, as far as that goes) while the goal is kept, the dearest first."""
+        grid, n = self.grid, len(self.grid.numbers)
+        paid = grid.cost[grid.first + point[:n]]
+        for k in np.argsort(-paid, kind="stable"):
+            if not paid[k] > 0.0:
+                return
             here = int(point[k])
             home = int(min(max(grid.cheapest[k], self.part.low[k]), self.part.high[k]))
             cost = grid.cost[int(grid.first[k]) :]
             for cell in range(home, here, 1 if here > home else -1):
-                if not cost[here] - cost[cell] > most or self.tries <= 0:
+                if not cost[cell] < cost[here]:
                     break
+                if self.tries <= 0:
+                    return
                 self.tries -= 1
                 point[k] = cell
-                fine = self._reaches(point)
-                point[k] = here
-                if fine:
-                    most, move = float(cost[here] - cost[cell]), (k, cell)
-                if fine or not partly:
+                if self._reaches(point):
                     break
-        if move is None:
-            return False
-        point[move[0]] = move[1]
-        return True
+                point[k] = here
+                if not partly:
+                    break
 
     def found(self) -> Part | None:
         """Return the point that was found, as a part of its own."""

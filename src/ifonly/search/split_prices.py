@@ -49,6 +49,7 @@ class Method(NamedTuple):
     patience: int  # steps without progress after which they become shorter
     round_every: int  # steps between two points that are looked at
     tries: int  # points that are tried on the way home of one of them
+    counted: int  # last steps whose best leaves tell where to split, at most
     momentum: float  # share of the direction before
     stretch: float  # of a step beyond where the goal would be missed if the bound were linear
     shorter: float  # the factor by which steps become shorter
@@ -62,9 +63,9 @@ class Method(NamedTuple):
         trees = int((np.diff(tree, prepend=-1) != 0).sum())
         longest = int(grid.size.max(initial=0))
         roundings = trees + 2 * longest + 2 * (len(grid.numbers) + len(grid.categories)) + 16
-        looks = len(tree) * max(len(grid.numbers) + len(grid.categories), 1)
-        at_once = int(min(max(tuning.work_at_once // looks, tuning.least_at_once), tuning.most_at_once))
-        first = int(min(max(tuning.first_work // looks, at_once), tuning.first_steps))
+        leaves = max(len(tree), 1)
+        at_once = int(min(max(tuning.work_at_once // leaves, tuning.least_at_once), tuning.first_steps))
+        first = int(min(max(tuning.first_work // leaves, at_once), tuning.first_steps))
         largest = float(np.abs(values).max(initial=0.0))
         return cls(
             first_steps=first,
@@ -73,6 +74,7 @@ class Method(NamedTuple):
             patience=tuning.patience,
             round_every=tuning.round_every,
             tries=max(tuning.round_work // max(trees, 1), 1),
+            counted=tuning.counted,
             momentum=tuning.momentum,
             stretch=tuning.stretch,
             shorter=tuning.shorter,
@@ -148,7 +150,13 @@ class PriceTables:
         grid, n = self.grid, len(self.grid.cost)
         begin, end = grid.begin[:, order], grid.end[:, order]
         ends, begins = end < (grid.size - 1)[:, None], begin > 0
-        at, k = np.nonzero((ends | begins).T)
+        asks = ends | begins
+        at, k = np.nonzero(asks.T)
+        # The numbers that most leaves of a tree ask for come first: there its leaves have most in common.
+        tree = self.tree_of[order]
+        count = np.add.reduceat(asks, np.flatnonzero(np.diff(tree, prepend=-1)), axis=1, dtype=np.int64)
+        turn = np.lexsort((k, -count[k, tree[at]], at))
+        at, k = at[turn], k[turn]
         keys = self.tree_of[order[at]] * n + grid.first[k]
         pairs = np.stack(
             [np.where(ends[k, at], keys + end[k, at], -1), np.where(begins[k, at], keys + begin[k, at] - 1, -1)]

@@ -92,6 +92,7 @@ class TreeScan:
         for k, j in enumerate(self.leaves.features):
             self.excluded[k] = self.leaves.outside(j, self.leaves.position(j, u[schema.slice(j)]))
         self.count = self.excluded.sum(axis=0, dtype=np.int16)
+        self._within_two: tuple[IntArray, BoolArray, npt.NDArray[np.int16]] | None = None
 
     def move(self, j: int, position: int) -> None:
         """Change one feature of the point: a numeric one to a position, another one to a level."""
@@ -99,6 +100,7 @@ class TreeScan:
         now = self.leaves.outside(j, position)
         self.count += now.astype(np.int16) - self.excluded[k]
         self.excluded[k] = now
+        self._within_two = None
 
     def here(self) -> FloatArray:
         """Return the functions at the point."""
@@ -129,11 +131,19 @@ class TreeScan:
             levels = levels + own.T @ values[near[other]]
         return along + self.brackets.constant, levels + self.brackets.constant
 
+    def _excluded_by_two(self) -> tuple[IntArray, BoolArray, npt.NDArray[np.int16]]:
+        """Return the leaves that at most two features exclude, which ones these are, and how many: pairs reach no other."""
+        if self._within_two is None:
+            close = np.flatnonzero(self.count <= 2)
+            self._within_two = close, self.excluded[:, close], self.count[close]
+        return self._within_two
+
     def pair(self, i: int, j: int, rows: IntArray, columns: IntArray) -> FloatArray:
         """Return the functions when `i` and `j` take these positions or levels, shape (of i, of j, functions)."""
         leaves = self.leaves
         first, second = leaves.features.index(i), leaves.features.index(j)
-        near = np.flatnonzero(self.count == self.excluded[first].astype(np.int16) + self.excluded[second])
+        close, excluded, count = self._excluded_by_two()
+        near = close[count == excluded[first].astype(np.int16) + excluded[second]]
         spans = [_span(leaves, k, near) for k in (i, j)]
         if spans[0] is None or spans[1] is None:
             held = [_held(leaves, k, near, at) for k, at in ((i, rows), (j, columns))]
