@@ -28,6 +28,7 @@ from ifonly.search.engines import find
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
 from ifonly.search.reduce import Reducer
+from ifonly.search.trades import trade
 from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.registry import find_solver
 from ifonly.solvers.tangents import solve
@@ -101,7 +102,7 @@ def points_of(incumbents: Incumbents, options: list[int], start: FloatArray) -> 
     out = []
     for option in options:
         u = start.copy()
-        incumbents._set(u, option)
+        incumbents.carry_out(u, option)
         out.append(u)
     return np.array(out)
 
@@ -119,7 +120,7 @@ def test_single_changes_score_as_the_form_does() -> None:
         expected = gap_by_form(asked, brackets, points_of(incumbents, chosen, u))
         assert np.allclose(table_[chosen], expected, rtol=0, atol=1e-10)
         move = chosen[0]
-        incumbents._set(u, move)
+        incumbents.carry_out(u, move)
         scan.move(int(menu.feature[move]), int(menu.position[move]))
 
 
@@ -134,7 +135,7 @@ def test_pairs_of_changes_score_as_the_form_does() -> None:
         found = scan.pair(i, j, menu.position[first], menu.position[second])
         for k, a in enumerate(first):
             both = u.copy()
-            incumbents._set(both, int(a))
+            incumbents.carry_out(both, int(a))
             expected = gap_by_form(asked, brackets, points_of(incumbents, [int(b) for b in second], both))
             assert np.allclose(found[k], expected, rtol=0, atol=1e-10)
 
@@ -245,7 +246,7 @@ def test_exchanges_of_pairs_improve_and_stay_valid(large: tuple[Statement, float
     incumbents.quick()
     rows = incumbents.rows()
     assert rows is not None
-    known = incumbents.thorough()
+    known = trade(incumbents)
     assert known is not None
     assert optimum - GAP <= known.cost <= rows.cost
     assert asked.demands[0].holds(asked.query, known.u[None, :])[0]
@@ -255,7 +256,7 @@ def test_exchanges_of_pairs_improve_and_stay_valid(large: tuple[Statement, float
     late.deadline = Deadline.after(0.0)
     assert late.best is not None
     before = late.best.cost
-    assert late.thorough() is late.best
+    assert trade(late) is late.best
     assert late.best.cost == before
 
 

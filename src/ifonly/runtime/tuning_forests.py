@@ -28,6 +28,7 @@ class PriceSearch(Group):
     round_work: int = 500_000  # trees times points that are tried on the way home, of one point; guess: some 15 ms
     counted: int = 20  # last steps whose best leaves tell where to split, at most; guess
     beyond: float = 1e-6  # of the size of the scores, by which the goal should be missed; guess
+    trade_parts: int = 250  # after which changes of the incumbent are traded; measured: as long as these take
     most_parts: int = 400_000  # before a solver takes over; guess
     share: float = 0.7  # of the time left, after which a solver takes over; guess
     kept_unit: float = 1 / 8  # of the largest value of a leaf, to which kept prices are rounded; measured: 97 bytes

@@ -23,6 +23,7 @@ from ifonly.search.incumbents import Incumbents
 from ifonly.search.neighbours import neighbours
 from ifonly.search.programs import solve_problem
 from ifonly.search.progress import Progress
+from ifonly.search.trades import trade
 from ifonly.solvers.backend import Limits
 from ifonly.solvers.tangents import relaxation
 from ifonly.tolerances import REFUTES
@@ -115,7 +116,7 @@ class _Search:
         progress = self.progress
         self.incumbents.open()
         if self.reducer.size(self.box, self.budget) > self.tuning.large:
-            self.incumbents.thorough()
+            trade(self.incumbents)
         progress.tell_best()
         self.stack = [(self.box, -np.inf)]
         while self.stack and not progress.interrupted:

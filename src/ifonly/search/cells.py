@@ -35,6 +35,7 @@ from ifonly.search.keeping import Keeping, names_of
 from ifonly.search.kernel import Kernel, Offer, Said, compiled
 from ifonly.search.progress import Progress
 from ifonly.search.split_prices import Method, Prices, PriceTables
+from ifonly.search.trades import trade
 from ifonly.tolerances import ROUNDING as _TIE
 
 __all__ = ["Cells", "Splitting"]
@@ -141,6 +142,7 @@ class Splitting:
         self.improving: Improving | None = None
         self.parts, self.met, self.bound = 0, False, -np.inf
         self._stop: int | None = None  # parts after which this run ends
+        self._trade_at: int | None = None  # parts after which changes of the incumbent are traded, once
         self._noted = False  # whether the ledger has the last split already
         self._unkept = False  # whether prices are used that are not written down, or too many of them
 
@@ -165,6 +167,7 @@ class Splitting:
             return Ended.CLOSED
         self.method = Method.of(pricing, self.grid, self.values[:, 0], self.tree)
         self._stop = None if self.patient else self.parts + min(most, pricing.most_parts)
+        self._trade_at = self.parts + pricing.trade_parts
         return self._search(deadline if self.patient else deadline.within(pricing.share * deadline.left()))
 
     def _forget_parts(self) -> None:
@@ -227,6 +230,7 @@ class Splitting:
                 return Ended.LIMIT
             if stack and self._gives_up(pace, done):
                 return Ended.GAVE_UP
+            self._trade()
             if deadline.passed:
                 return Ended.LIMIT
         return Ended.CLOSED
@@ -260,14 +264,22 @@ class Splitting:
                     return Ended.LIMIT
             elif self._gives_up(pace, run.done):
                 return Ended.GAVE_UP
+            self._trade()
 
     # -- limits -------------------------------------------------------------------------------------------------
     def _next_look(self, pace: _Pace) -> int:
         """Return the number of parts at which the search may be given up."""
-        ends = [end for end in (self.most_parts, self._stop) if end is not None]
+        ends = [end for end in (self.most_parts, self._stop, self._trade_at) if end is not None]
         if self._stop is None and not self.patient:
             ends.append(pace.look)
         return min(ends, default=self.parts + self.tuning.most_parts)
+
+    def _trade(self) -> None:
+        """Trade changes of the incumbent, once a search with prices has turned out to be long: its budget decides."""
+        if self._trade_at is not None and self.parts >= self._trade_at:
+            self._trade_at = None
+            trade(self.incumbents)
+            self.progress.tell_best()
 
     def _gives_up(self, pace: _Pace, done: float) -> bool:
         """Whether the parts that are allowed are used up, or next to nothing was closed by them."""

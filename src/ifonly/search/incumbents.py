@@ -1,17 +1,16 @@
-"""Incumbents before any proof: scans of one and two features, and rows of the wanted outcome shrunk to the factual.
+"""Incumbents before any proof: scans of single features, and rows of the wanted outcome shrunk to the factual.
 
 A point counts only if it meets every demand; what is found here bounds the optimum from above.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.arrays import FloatArray, IntArray
+from ifonly.arrays import FloatArray
 from ifonly.data.schema import Numeric
 from ifonly.models.abilities import LinearScores
 from ifonly.models.forms.scan import Brackets, TreeScan
@@ -28,7 +27,7 @@ from ifonly.solvers.backend import Limits
 from ifonly.tolerances import DUST as _DUST
 from ifonly.tolerances import ROUNDING as _TIE
 
-__all__ = ["Incumbents", "from_rows"]
+__all__ = ["Incumbents", "from_rows", "reached"]
 
 
 class Incumbents:
@@ -76,7 +75,7 @@ class Incumbents:
             return self.best
         u = self._climbed(brackets, most)
         if u is not None:
-            self.offer(self._shrunk(u, TreeScan(brackets, u)))
+            self.offer(self.shrunk(u, TreeScan(brackets, u)))
         return self.best
 
     def quick(self) -> Known | None:
@@ -90,7 +89,7 @@ class Incumbents:
             self.offer(self.start)
             return self.best
         scan = TreeScan(brackets, self.start)
-        if _reached(scan.here()):
+        if reached(scan.here()):
             self.offer(self.start)
         single = self._single_change(scan)
         if single is not None:
@@ -106,7 +105,7 @@ class Incumbents:
                 self.offer(self.pulled(u))
             return self.best
         for u in self.near_rows(most):
-            self.offer(self._shrunk(u, TreeScan(brackets, u)))
+            self.offer(self.shrunk(u, TreeScan(brackets, u)))
         return self.best
 
     def shrink(self, u: FloatArray) -> None:
@@ -114,23 +113,8 @@ class Incumbents:
         brackets = self.reducer.brackets
         if brackets is not None:
             scan = TreeScan(brackets, u)
-            if _reached(scan.here()):
-                self.offer(self._shrunk(u, scan))
-
-    def thorough(self) -> Known | None:
-        """Trade changes of two features against each other until no pair is cheaper."""
-        brackets = self.reducer.brackets
-        if brackets is None or self.best is None:
-            return self.best
-        pair = self._pair_change(brackets, self.best.cost)
-        if pair is not None:
-            self.offer(pair)
-        improved = True
-        while improved and not self.deadline.passed:
-            before = self.best.cost
-            self.offer(self._exchanged(self.best.u, brackets))
-            improved = self.best.cost < before - _DUST
-        return self.best
+            if reached(scan.here()):
+                self.offer(self.shrunk(u, scan))
 
     def offer(self, u: FloatArray) -> bool:
         """Keep a point, its consequences drawn, if it meets all demands and is cheaper than what is known; say if so."""
@@ -272,32 +256,36 @@ class Incumbents:
 
     def _single_change(self, scan: TreeScan) -> FloatArray | None:
         """Return the cheapest change of one feature that gives the wanted outcome."""
-        valid = _reached(_singles(scan)[self.menu.place])
+        valid = reached(_singles(scan)[self.menu.place])
         if not valid.any():
             return None
         u = self.start.copy()
-        self._set(u, int(np.where(valid, self.menu.cost, np.inf).argmin()))
+        self.carry_out(u, int(np.where(valid, self.menu.cost, np.inf).argmin()))
         return u
 
-    def _set(self, u: FloatArray, option: int) -> None:
+    def costs(self, u: FloatArray) -> FloatArray:
+        """Return what each feature of a point costs by itself."""
+        return np.asarray(self.reducer.separable.per_feature(self.query, u[None, :])[0])
+
+    def carry_out(self, u: FloatArray, option: int) -> None:
         """Carry out an entry of the menu."""
         j, value = int(self.menu.feature[option]), self.menu.value[option]
         part = self.schema.slice(j)
         u[part] = value if isinstance(self.schema.features[j], Numeric) else np.arange(part.stop - part.start) == value
 
-    def _shrunk(self, u: FloatArray, scan: TreeScan) -> FloatArray:
+    def shrunk(self, u: FloatArray, scan: TreeScan) -> FloatArray:
         """Move feature by feature to the cheapest value that keeps the outcome, the largest gain first."""
         menu, u = self.menu, u.copy()
-        now = self.reducer.separable.per_feature(self.query, u[None, :])[0]
+        now = self.costs(u)
         while True:
             cheaper = np.flatnonzero(menu.cost < now[menu.feature] - _DUST)
             if cheaper.size:
-                cheaper = cheaper[_reached(_singles(scan)[menu.place[cheaper]])]
+                cheaper = cheaper[reached(_singles(scan)[menu.place[cheaper]])]
             if not cheaper.size or self.deadline.passed:
                 return u
             best = int(cheaper[np.argmax(now[menu.feature[cheaper]] - menu.cost[cheaper])])
             j = int(menu.feature[best])
-            self._set(u, best)
+            self.carry_out(u, best)
             scan.move(j, int(menu.position[best]))
             now[j] = menu.cost[best]
 
@@ -325,7 +313,7 @@ class Incumbents:
                 changed.remove(dropped)
             level, option = best
             j = int(self.menu.feature[option])
-            self._set(u, option)
+            self.carry_out(u, option)
             scan.move(j, int(self.menu.position[option]))
             if j not in changed:
                 changed.append(j)
@@ -348,76 +336,6 @@ class Incumbents:
         """Give a feature of a scan the value that it has in a point."""
         scan.move(j, scan.leaves.position(j, u[self.schema.slice(j)]))
 
-    def _by_feature(self, below: float) -> dict[int, IntArray]:
-        """Return the entries of the menu that cost less, per feature."""
-        worth = np.flatnonzero(self.menu.cost < below)
-        feature = self.menu.feature[worth]
-        return {int(j): worth[feature == j] for j in np.unique(feature)}
-
-    def _pair_change(self, brackets: Brackets, below: float) -> FloatArray | None:
-        """Return the cheapest change of two features that gives the wanted outcome for less than `below`."""
-        scan = TreeScan(brackets, self.start)
-        best: tuple[int, int] | None = None
-        for (i, first), (j, second) in itertools.combinations(self._by_feature(below).items(), 2):
-            if self.deadline.passed:
-                break
-            found = self._cheapest_pair(scan, i, j, first, second, below)
-            if found is not None:
-                below, best = found[0], (found[1], found[2])
-        if best is None:
-            return None
-        u = self.start.copy()
-        self._set(u, best[0])
-        self._set(u, best[1])
-        return u
-
-    def _exchanged(self, u: FloatArray, brackets: Brackets) -> FloatArray:
-        """Return the point after the best joint change of two features, one of which is changed already."""
-        now = self.reducer.separable.per_feature(self.query, u[None, :])[0]
-        scan = TreeScan(brackets, u)
-        best: tuple[float, int, int] | None = None
-        options = self._by_feature(float(now.sum()))
-        for i in (j for j in options if now[j] > 0):
-            for j, second in options.items():
-                if j == i or (now[j] > 0 and j < i) or self.deadline.passed:
-                    continue
-                paid = now[i] + now[j]
-                least = _DUST if best is None else best[0]
-                found = self._cheapest_pair(scan, i, j, options[i], second, paid - least)
-                if found is not None:
-                    best = (paid - found[0], found[1], found[2])
-        if best is None:
-            return u
-        u = u.copy()
-        self._set(u, best[1])
-        self._set(u, best[2])
-        return self._shrunk(u, TreeScan(brackets, u))
-
-    def _cheapest_pair(
-        self, scan: TreeScan, i: int, j: int, first: IntArray, second: IntArray, below: float
-    ) -> tuple[float, int, int] | None:
-        """Return the cheapest pair of entries that reaches the goal for less than `below`, if there is one."""
-        cost, position = self.menu.cost, self.menu.position
-        first = first[cost[first] + cost[second].min() < below]
-        if not first.size:
-            return None
-        second = second[cost[second] + cost[first].min() < below]
-        if not second.size or first.size * second.size > self.pairs_left:
-            return None
-        self.pairs_left -= first.size * second.size
-        best: tuple[float, int, int] | None = None
-        size = max(1, self.tuning.pairs_at_once // second.size)
-        for some in (first[k : k + size] for k in range(0, first.size, size)):
-            if self.deadline.passed:
-                break
-            total = cost[some][:, None] + cost[second][None, :]
-            valid = _reached(scan.pair(i, j, position[some], position[second])) & (total < below)
-            if valid.any():
-                k, m = np.unravel_index(int(np.where(valid, total, np.inf).argmin()), total.shape)
-                below = float(total[k, m])
-                best = below, int(some[k]), int(second[m])
-        return best
-
 
 def from_rows(statement: Statement, limits: Limits, deadline: Deadline) -> Found:
     """Return an incumbent that has been tested, from training rows of the wanted outcome; no bound is known."""
@@ -427,7 +345,8 @@ def from_rows(statement: Statement, limits: Limits, deadline: Deadline) -> Found
     return progress.found()
 
 
-def _reached(gaps: FloatArray) -> npt.NDArray[np.bool_]:
+def reached(gaps: FloatArray) -> npt.NDArray[np.bool_]:
+    """Return whether all gaps of a goal are met, by their last axis; within rounding of 0 they are."""
     return np.asarray((gaps >= -_TIE).all(axis=-1))
 
 

@@ -154,6 +154,76 @@ class TreeScan:
         picked = table[np.ix_(rows - rows.min(), columns - columns.min())]
         return np.asarray(picked + self.brackets.constant)
 
+    def beside(self, i: int, rows: IntArray, features: IntArray, positions: IntArray) -> FloatArray:
+        """Return the functions when the number `i` takes each of some positions, and another number one of its own.
+
+        The other changes are given by numbers and their positions, all numbers at once; the shape is (of i, of others,
+        functions). Leaves that do not look at the other number add the same to all of its positions, so only the others have
+        rectangles: of those that hold the point but for `i`, less what they add to all, and of those that only it excludes.
+        """
+        leaves, columns = self.leaves, _Columns(features, positions)
+        rest = self.count - self.excluded[leaves.features.index(i)]
+        home, other = np.flatnonzero(rest == 0), np.flatnonzero(rest == 1)
+        excluded = self.excluded[:, other]
+        excluded[leaves.features.index(i)] = False
+        by = np.asarray(leaves.features, dtype=np.int64)[excluded.argmax(axis=0)]
+        other, by = other[columns.used(by)], by[columns.used(by)]
+        own = np.concatenate([home, other])
+        row = _within(_ends(leaves, i, own), rows)
+        met = row.begin < row.end
+        asks = (leaves.low[home][:, columns.features] >= 0) | (
+            leaves.high[home][:, columns.features] < leaves.last[columns.features]
+        )
+        at, k = np.nonzero(asks & met[: len(home), None])
+        far = np.flatnonzero(met[len(home) :]) + len(home)
+        leaf, j = np.concatenate([at, far]), np.concatenate([columns.features[k], by[far - len(home)]])
+        begin, end, whole = columns.within(_ends_at(leaves, own[leaf], j), j)
+        width, values = columns.width, self.brackets.values[own]
+        first, last = row.begin[leaf] * width, row.end[leaf] * width
+        near = slice(0, len(at))  # what these add to all of the positions is in the first sum
+        place = np.concatenate([first + begin, last + begin, first + end, last + end])
+        less = np.concatenate([first[near] + whole[0][near], last[near] + whole[0][near]])
+        more = np.concatenate([first[near] + whole[1][near], last[near] + whole[1][near]])
+        out = np.empty((row.places, width, values.shape[1]))
+        for g in range(values.shape[1]):
+            v, size = values[leaf, g], (row.places + 1) * width
+            w = v[near]
+            step = np.bincount(place, np.concatenate([v, -v, -v, v]), size)
+            step += np.bincount(less, np.concatenate([-w, w]), size) + np.bincount(more, np.concatenate([w, -w]), size)
+            flat = values[: len(home), g]
+            along = np.bincount(row.begin[: len(home)], flat, row.places + 1)
+            along -= np.bincount(row.end[: len(home)], flat, row.places + 1)
+            table = step.reshape(row.places + 1, width).cumsum(axis=0).cumsum(axis=1)
+            out[:, :, g] = (table + along.cumsum()[:, None])[: row.places]
+        picked = out[rows - rows.min()][:, columns.at]
+        return np.asarray(picked + self.brackets.constant)
+
+
+class _Columns:
+    """Positions of several numbers side by side: each number with a place for each of its positions, and one behind them."""
+
+    def __init__(self, features: IntArray, positions: IntArray) -> None:
+        self.features, which = np.unique(features, return_inverse=True)
+        self.first = np.full(len(self.features), np.iinfo(np.int64).max)
+        np.minimum.at(self.first, which, positions)
+        past = np.zeros(len(self.features), dtype=np.int64)
+        np.maximum.at(past, which, positions + 1)
+        self.size = past - self.first
+        self.start = np.concatenate([[0], np.cumsum(self.size + 1)[:-1]])
+        self.width = int((self.size + 1).sum())
+        self.at = self.start[which] + positions - self.first[which]
+
+    def used(self, features: IntArray) -> BoolArray:
+        """Whether these are among the numbers."""
+        return np.isin(features, self.features)
+
+    def within(self, ends: tuple[IntArray, IntArray], features: IntArray) -> tuple[IntArray, IntArray, list[IntArray]]:
+        """Return where intervals of numbers begin and end, and where all of their numbers' places do."""
+        k = np.searchsorted(self.features, features)
+        start, first, size = self.start[k], self.first[k], self.size[k]
+        begin, end = (start + np.clip(edge - first, 0, size) for edge in ends)
+        return begin, end, [start, start + size]
+
 
 @dataclass(frozen=True, eq=False)
 class _Spans:
@@ -188,10 +258,17 @@ def _steps_1d(leaves: Leaves, leaf: IntArray, feature: IntArray, values: FloatAr
 
 def _span(leaves: Leaves, j: int, near: IntArray) -> tuple[IntArray, IntArray] | None:
     """Return where leaves begin and end along a numeric feature, or None along another one."""
-    if not leaves.is_numeric[j]:
-        return None
+    return _ends(leaves, j, near) if leaves.is_numeric[j] else None
+
+
+def _ends(leaves: Leaves, j: int, near: IntArray) -> tuple[IntArray, IntArray]:
     end = np.minimum(leaves.high_of[j][near], leaves.last[j]) + 1
     return np.minimum(leaves.low_of[j][near] + 1, end), end
+
+
+def _ends_at(leaves: Leaves, leaf: IntArray, feature: IntArray) -> tuple[IntArray, IntArray]:
+    end = np.minimum(leaves.high[leaf, feature], leaves.last[feature]) + 1
+    return np.minimum(leaves.low[leaf, feature] + 1, end), end
 
 
 def _held(leaves: Leaves, j: int, near: IntArray, at: IntArray) -> FloatArray:
