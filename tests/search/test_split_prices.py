@@ -30,7 +30,7 @@ AT_ONCE = PriceSearch(plain_parts=1, plain_parts_compiled=1)
 
 
 def statement_of(seed: int, *, scale: float = 1.0) -> Any:
-    """Three numbers and a category, few trees, and sometimes at most so many changes."""
+    """Three numbers and a category, few trees, two to four classes, and sometimes at most so many changes."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {
@@ -41,7 +41,8 @@ def statement_of(seed: int, *, scale: float = 1.0) -> Any:
         }
     )
     score = X["a"] / scale + X["b"] * scale + X["c"] * (X["d"] == "x") + rng.normal(size=60)
-    y = (score > score.median()).astype(int)
+    classes = 2 + (seed // 2) % 3
+    y = np.digitize(score, np.quantile(score, np.linspace(0, 1, classes + 1)[1:-1]))
     coded = X.assign(d=X["d"] == "x").astype(float) if seed % 2 else X[["a", "b", "c"]]
     model: Any
     if seed % 3:
@@ -71,8 +72,11 @@ def opened(seed: int, scale: float = 1.0) -> tuple[Splitting, Progress, Any]:
     return search, progress, box
 
 
-def points(search: Splitting) -> list[tuple[tuple[int, ...], Fraction, Fraction, tuple[int, ...]]]:
-    """All points of the grid within the number of changes: cells and levels, the exact score, the exact cost, the leaves."""
+Scores = tuple[Fraction, ...]  # one per goal
+
+
+def points(search: Splitting) -> list[tuple[tuple[int, ...], Scores, Fraction, tuple[int, ...]]]:
+    """All points of the grid within the number of changes: cells and levels, exact scores, the exact cost, the leaves."""
     grid, order, all_of = search.grid, search._inhabited(), []
     menus: list[Any] = [range(size) for size in grid.size.tolist()]
     menus += [np.flatnonzero(grid.open & (grid.owner == c)).tolist() for c in range(len(grid.categories))]
@@ -85,45 +89,59 @@ def points(search: Splitting) -> list[tuple[tuple[int, ...], Fraction, Fraction,
         inside = ((grid.begin[:, order] <= at) & (grid.end[:, order] >= at)).all(axis=0)
         inside &= grid.holds[list(point[n:])][:, order].all(axis=0)
         held = order[inside]
-        score = sum((Fraction(float(v)) for v in search.values[held, 0]), Fraction(0))
+        scores = tuple(sum(map(Fraction, column), Fraction(0)) for column in search.values[held].T.tolist())
         cost = Fraction(grid.elsewhere) + sum(Fraction(float(grid.cost[grid.first[k] + point[k]])) for k in range(n))
         cost += sum(Fraction(float(grid.level_cost[e])) for e in point[n:])
-        all_of.append((point, score, cost, tuple(held.tolist())))
+        all_of.append((point, scores, cost, tuple(held.tolist())))
     return all_of
+
+
+def meets(search: Splitting, scores: Scores) -> bool:
+    """Whether a point meets all goals, in exact numbers."""
+    return all(score >= Fraction(need) for score, need in zip(scores, search.need.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("scale", one_in(2, [1.0, 1e6]))
 def test_bounds_at_any_prices_hold_for_every_point_in_exact_numbers(scale: float) -> None:
-    rng = np.random.default_rng(5)
+    rng, several = np.random.default_rng(5), 0
     for seed in range(8):
         search, _, _ = opened(seed, scale)
-        method = Method.of(AT_ONCE, search.grid, search.values[:, 0], search.tree)
+        method = Method.of(AT_ONCE, search.grid, search.values, search.tree)
         order, grid = search._inhabited(), search.grid
-        tables = PriceTables(grid, search.values, search.tree, order, search.most, method.error)
+        tables = PriceTables(grid, search.values, search.need, search.tree, order, search.most, method.error)
         every, n = points(search), len(tables.split_tree)
         costs = sorted({float(cost) for _, _, cost, _ in every})
         for size in (0.0, 0.01, 1.0, 1e9):
             budget = float(rng.choice(costs)) + 1e-9
+            weights = rng.exponential(size=len(search.need)) if len(search.need) > 1 else np.ones(1)
             prices = Prices(
                 float(rng.exponential(size)) if size else 0.0,
+                weights / weights.sum(),
                 np.arange(n),
                 rng.exponential(size, n) if size else np.zeros(n),
                 np.where(rng.uniform(size=n) < 0.5, 0.0, rng.exponential(size, n)) if size else np.zeros(n),
             )
             bound = tables.bound(grid.whole(), order, prices, budget - grid.elsewhere)
-            within = [score for _, score, cost, _ in every if cost <= Fraction(budget)]
-            assert not within or max(within) <= Fraction(bound.value) + Fraction(bound.rounding)
+            exact = [Fraction(weight) for weight in prices.weights.tolist()]
+            spare = [
+                sum(w * (s - Fraction(n)) for w, s, n in zip(exact, scores, search.need.tolist(), strict=True))
+                for _, scores, cost, _ in every
+                if cost <= Fraction(budget)
+            ]
+            assert not spare or max(spare) <= Fraction(bound.value) - Fraction(bound.need) + Fraction(bound.rounding)
+            several += len(search.need) > 1
+    assert several >= 10
 
 
 def test_what_prices_close_holds_no_answer_within_the_budget() -> None:
     rng, closed = np.random.default_rng(6), 0
     for seed in range(12):
         search, _, _ = opened(seed)
-        method = Method.of(AT_ONCE, search.grid, search.values[:, 0], search.tree)
-        order, grid, need = search._inhabited(), search.grid, float(search.need[0])
-        tables = PriceTables(grid, search.values, search.tree, order, search.most, method.error)
-        every, improving = points(search), Improving(tables, method, need)
-        answers = [it for it in every if it[1] >= Fraction(need)]
+        method = Method.of(AT_ONCE, search.grid, search.values, search.tree)
+        order, grid = search._inhabited(), search.grid
+        tables = PriceTables(grid, search.values, search.need, search.tree, order, search.most, method.error)
+        every, improving = points(search), Improving(tables, method)
+        answers = [it for it in every if meets(search, it[1])]
         least = min((float(it[2]) for it in answers), default=1.0)
         for budget in least * np.array([0.5, 0.9, 1.0, 1.0 + 1e-12, 1.1, 1.5]):
             reached = [it for it in answers if it[2] <= Fraction(float(budget))]
@@ -146,7 +164,7 @@ def test_answers_with_prices_are_those_of_enumeration(first: int) -> None:
     priced = 0
     for seed in range(first, first + 20):
         search, progress, box = opened(seed)
-        best = min((it[2] for it in points(search) if it[1] >= Fraction(float(search.need[0]))), default=None)
+        best = min((it[2] for it in points(search) if meets(search, it[1])), default=None)
         search.pricing = AT_ONCE
         assert search.run(box, Deadline.never()) is Ended.CLOSED
         priced += search.method is not None

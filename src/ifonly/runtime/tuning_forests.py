@@ -31,6 +31,7 @@ class PriceSearch(Group):
     trade_parts: int = 250  # after which changes of the incumbent are traded; measured: as long as these take
     most_parts: int = 400_000  # before a solver takes over; guess
     share: float = 0.7  # of the time left, after which a solver takes over; guess
+    weight_share: float = 0.1  # of the size of scores, by which goals differ; guess
     kept_unit: float = 1 / 8  # of the largest value of a leaf, to which kept prices are rounded; measured: 97 bytes
     kept_bytes: int = 48 * 2**20  # of a proof with prices, before they are packed; guess: less than a file may have
 

@@ -173,14 +173,14 @@ enum { FIRST, SIZE, CHEAPEST, UNCHANGED, UP_FIRST, DOWN_FIRST, COST, HIGHEST, DE
 
 static PyObject *opened(PyObject *self, PyObject *args) {
     PyObject *tables;
-    double elsewhere, dust, momentum = 0.0, stretch = 0.0, shorter = 0.0, error = 0.0, beyond = 0.0, unit = 0.0;
+    double elsewhere, dust, momentum = 0.0, stretch = 0.0, shorter = 0.0, error = 0.0, beyond = 0.0, unit = 0.0, weight_unit = 0.0;
     PyObject *names = NULL;
     long long changed_elsewhere, most, most_bytes;
     int keeps_trail, failed = 0, first_steps = 0, steps = 0, at_once = 0, patience = 0, round_every = 1, tries = 0, counted = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OddLLpL|(iiiiiiidddddd)O", &tables, &elsewhere, &dust, &changed_elsewhere, &most, &keeps_trail,
+    if (!PyArg_ParseTuple(args, "OddLLpL|(iiiiiiiddddddd)O", &tables, &elsewhere, &dust, &changed_elsewhere, &most, &keeps_trail,
                           &most_bytes, &first_steps, &steps, &at_once, &patience, &round_every, &tries, &counted, &momentum,
-                          &stretch, &shorter, &error, &beyond, &unit, &names))
+                          &stretch, &shorter, &error, &beyond, &unit, &weight_unit, &names))
         return NULL;
     if (PySequence_Size(tables) != N_TABLES) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong number of tables");
@@ -232,7 +232,7 @@ static PyObject *opened(PyObject *self, PyObject *args) {
             Prices *p = s->prices;
             p->steps = first_steps, p->at_once = at_once, p->patience = patience, p->round_every = round_every, p->tries = tries;
             p->most_counted = counted;
-            p->momentum = momentum, p->stretch = stretch, p->shorter = shorter, p->error = error;
+            p->momentum = momentum, p->stretch = stretch, p->shorter = shorter, p->error = error, p->weight_unit = weight_unit;
             p->bound = -Py_HUGE_VAL, s->beyond = beyond;
             fine = open_prices(s, p);
             if (fine && names) {  /* prices are kept for a proof */

@@ -15,7 +15,7 @@
 
 typedef struct {
     double mu;
-    int64_t n;  /* active splits; behind this their prices `below`, `above`, and their numbers */
+    int64_t n;  /* active splits; behind this the weights of goals, the prices `below`, `above`, and the numbers of splits */
 } Record;
 
 typedef struct {
@@ -27,11 +27,12 @@ struct Prices {
     int32_t *tree, *number, *cell;         /* of each split */
     int32_t *range_end, *range_begin;      /* the splits at which each range of a leaf ends and begins; -1: at none */
     double momentum, stretch, shorter, error;  /* of the method; of a sum, as a share of the size of its terms */
-    double size_of_values, size_of_costs;  /* the largest values and costs, added up */
+    double size_of_values, size_of_costs, size_of_needs;  /* the largest values and costs, added up; the largest need */
     char *records;
     size_t room_records, record;  /* of the parent of the part at hand */
     /* the part at hand: active splits, their prices, the best ones so far, directions */
     int32_t n, *id;
+    double need, *weight, *best_weight, *push_weight, *slack, weight_unit;  /* of goals; need: the weighted sum of theirs */
     double mu, best_mu, push_mu, *below, *above, *best_below, *best_above, *push_below, *push_above, *square;
     double *pay_below, *pay_above;                     /* per split: running sums of prices; 0 unless active */
     double *cell_below, *cell_above, *worth;           /* per cell */
@@ -41,7 +42,7 @@ struct Prices {
     int32_t *walk, *share;                             /* per place of each list: a leaf, and how many sums it shares */
     size_t room_walk, room_share;
     double *sums;                                      /* of the payments of one leaf */
-    double *row_value;                                 /* the walk of the part at hand, in a row */
+    double *row_value, *row_goals;                     /* the walk of the part at hand, in a row; values for each goal */
     Steps *row_steps;
     int32_t *row_paid;
     unsigned char *is_kept;                            /* per leaf, while a walk is made */
@@ -68,39 +69,44 @@ static void release_prices(Prices *p) {
         p->worth, p->leaf_worth, p->base, p->gain, p->taken, p->paid, p->chosen, p->other, p->ended, p->begun, p->point,
         p->point_leaf, p->found, p->point_tops, p->of_number, p->trees_of, p->moved_tree, p->moved_leaf, p->base_below, p->base_above, p->fine_below, p->fine_above,
         p->names, p->paid_at, p->paid_number, p->walk, p->share, p->sums, p->is_kept,
-        p->row_value, p->row_steps, p->row_paid,
+        p->row_value, p->row_goals, p->row_steps, p->row_paid, p->weight, p->best_weight, p->push_weight, p->slack,
     };
     for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) free(blocks[i]);
 }
 
 /* -- records -------------------------------------------------------------------------------------------------------- */
-static size_t record_bytes(int64_t n) { return sizeof(Record) + 16 * (size_t)n + (4 * (size_t)n + 7) / 8 * 8; }
+static size_t record_bytes(const Search *s, int64_t n) {
+    return sizeof(Record) + 8 * (size_t)s->n_goals + 16 * (size_t)n + (4 * (size_t)n + 7) / 8 * 8;
+}
 static Record *record_at(Prices *p, size_t at) { return (Record *)(p->records + at); }
-static double *record_below(Record *r) { return (double *)(r + 1); }
-static double *record_above(Record *r) { return record_below(r) + r->n; }
-static int32_t *record_ids(Record *r) { return (int32_t *)(record_above(r) + r->n); }
+static double *record_weights(Record *r) { return (double *)(r + 1); }
+static double *record_below(const Search *s, Record *r) { return record_weights(r) + s->n_goals; }
+static double *record_above(const Search *s, Record *r) { return record_below(s, r) + r->n; }
+static int32_t *record_ids(const Search *s, Record *r) { return (int32_t *)(record_above(s, r) + r->n); }
 
-static int write_record(Prices *p, size_t at, size_t most_bytes) {
-    if (!grow((void **)&p->records, &p->room_records, at + record_bytes(p->n), 1, most_bytes)) return 0;
+static int write_record(const Search *s, Prices *p, size_t at) {
+    if (!grow((void **)&p->records, &p->room_records, at + record_bytes(s, p->n), 1, s->most_bytes)) return 0;
     Record *r = record_at(p, at);
     r->mu = p->mu, r->n = p->n;
-    memcpy(record_below(r), p->below, 8 * (size_t)p->n);
-    memcpy(record_above(r), p->above, 8 * (size_t)p->n);
-    memcpy(record_ids(r), p->id, 4 * (size_t)p->n);
+    memcpy(record_weights(r), p->weight, 8 * (size_t)s->n_goals);
+    memcpy(record_below(s, r), p->below, 8 * (size_t)p->n);
+    memcpy(record_above(s, r), p->above, 8 * (size_t)p->n);
+    memcpy(record_ids(s, r), p->id, 4 * (size_t)p->n);
     return 1;
 }
 
 static void read_record(Search *s, Prices *p) {
     /* The prices of the parent, of splits that are still active. */
     Record *r = record_at(p, p->record);
-    const int32_t *ids = record_ids(r), *own = s->lists + s->own;
+    const int32_t *ids = record_ids(s, r), *own = s->lists + s->own;
     p->mu = r->mu, p->n = 0;
+    memcpy(p->weight, record_weights(r), 8 * (size_t)s->n_goals);
     for (int64_t i = 0; i < r->n; i++) {
         int32_t split = ids[i], k = p->number[split], t = p->tree[split];
         if (p->cell[split] < s->low[k] || p->cell[split] >= s->high[k] || own[t + 1] - own[t] < 2) continue;
         p->id[p->n] = split;
-        p->below[p->n] = record_below(r)[i];
-        p->above[p->n++] = record_above(r)[i];
+        p->below[p->n] = record_below(s, r)[i];
+        p->above[p->n++] = record_above(s, r)[i];
     }
 }
 
@@ -121,6 +127,7 @@ static int improve(Search *s, int32_t steps) {
     int32_t stall = 0, said = UNDECIDED;
     memset(p->push_below, 0, 8 * (size_t)p->n);
     memset(p->push_above, 0, 8 * (size_t)p->n);
+    memset(p->push_weight, 0, 8 * (size_t)s->n_goals);
     p->push_mu = 0.0, p->counted = 0, p->found_cost = Py_HUGE_VAL;
     for (int32_t k = 0; k < s->n_numbers; k++) {
         size_t at = (size_t)(s->first[k] + s->low[k]), width = sizeof(int32_t) * (size_t)(s->high[k] - s->low[k] + 1);
@@ -129,17 +136,17 @@ static int improve(Search *s, int32_t steps) {
     }
     for (int32_t i = 0; i < steps && said == UNDECIDED; i++) {
         double value = evaluate(s, p, NULL);
-        if (value < s->need[0] - p->rounding) {
+        if (value < p->need - p->rounding) {
             if (i == 0 || !keeps_prices(s, p)) return PRUNED;  /* at first, by the prices of the part around */
             value = round_to_close(s, p);
-            if (value < s->need[0] - p->rounding) return note_rounded(s, p) ? PRUNED : NO_ROOM;
+            if (value < p->need - p->rounding) return note_rounded(s, p) ? PRUNED : NO_ROOM;
         }
         if (value < best) {
             best = value, stall = 0;
-            keep_best(p);
+            keep_best(s, p);
         } else if (++stall == p->patience) {
             stretch *= p->shorter, stall = 0;
-            back_to_best(p);
+            back_to_best(s, p);
             value = evaluate(s, p, NULL);
         }
         if (2 * i >= steps && i >= steps - p->most_counted) count_ends(s, p);
@@ -147,7 +154,7 @@ static int improve(Search *s, int32_t steps) {
         if (p->found_cost < Py_HUGE_VAL) said = FOUND;
         else if (i + 1 < steps && !step(s, p, stretch, value)) break;
     }
-    back_to_best(p);
+    back_to_best(s, p);
     return said;
 }
 
@@ -169,8 +176,8 @@ static int priced(Search *s, int32_t steps) {
         if (!note_rounded(s, p)) said = NO_ROOM;
     }
     if (said >= 0) {
-        double value = evaluate(s, p, p->leaf_worth), least = s->need[0] - 2.0 * p->rounding, spare = value - least;
-        if (value < s->need[0] - p->rounding) said = PRUNED;
+        double value = evaluate(s, p, p->leaf_worth), least = p->need - 2.0 * p->rounding, spare = value - least;
+        if (value < p->need - p->rounding) said = PRUNED;
         if (p->mu > 0.0) {
             double bound = s->elsewhere + (least - (value - p->mu * allowance(s))) / p->mu;
             if (bound > p->bound) p->bound = bound < s->budget ? bound : s->budget;
@@ -185,8 +192,8 @@ static int priced(Search *s, int32_t steps) {
     }
     forget_payments(p);
     if (said < 0) return said;
-    size_t at = p->record + record_bytes(record_at(p, p->record)->n);
-    if (!write_record(p, at, s->most_bytes)) return NO_ROOM;
+    size_t at = p->record + record_bytes(s, record_at(p, p->record)->n);
+    if (!write_record(s, p, at)) return NO_ROOM;
     p->record = at;
     return said;
 }
@@ -290,12 +297,15 @@ static int reserve_prices(Search *s, Prices *p) {
     double **of_features[] = {&p->base, &p->gain, &p->taken, &p->paid};
     int32_t **whole[] = {&p->chosen, &p->other, &p->point, &p->found};
     int fine = (p->id = malloc(4 * n)) && (p->ended = calloc(cells, 4)) && (p->begun = calloc(cells, 4)) &&
-               (p->point_leaf = malloc(4 * trees)) && (p->point_tops = malloc(8 * trees)) &&
+               (p->point_leaf = malloc(4 * trees)) && (p->point_tops = malloc(8 * trees * (size_t)s->n_goals)) &&
                (p->moved_tree = malloc(4 * trees)) && (p->moved_leaf = malloc(4 * trees)) && (p->leaf_worth = calloc((size_t)s->n_leaves, 8));
     for (size_t i = 0; fine && i < sizeof(of_splits) / sizeof(of_splits[0]); i++) fine = (*of_splits[i] = calloc(n, 8)) != NULL;
     for (size_t i = 0; fine && i < sizeof(of_cells) / sizeof(of_cells[0]); i++) fine = (*of_cells[i] = calloc(cells, 8)) != NULL;
     for (size_t i = 0; fine && i < sizeof(of_features) / sizeof(of_features[0]); i++)
         fine = (*of_features[i] = calloc(features, 8)) != NULL;
+    double **of_goals[] = {&p->weight, &p->best_weight, &p->push_weight, &p->slack};
+    for (size_t i = 0; fine && i < sizeof(of_goals) / sizeof(of_goals[0]); i++)
+        fine = (*of_goals[i] = calloc((size_t)s->n_goals, 8)) != NULL;
     for (size_t i = 0; fine && i < sizeof(whole) / sizeof(whole[0]); i++) fine = (*whole[i] = calloc(features, 4)) != NULL;
     return fine;
 }
@@ -304,16 +314,20 @@ static int open_prices(Search *s, Prices *p) {
     /* All splits, at a price of 0, as the record of the whole. */
     if (!tabulate_splits(s, p, s->lists) || !tabulate_trees(s, p) || !reserve_prices(s, p) || !open_walks(s, p)) return 0;
     const int32_t *leaf = s->lists;
+    size_t goals = (size_t)s->n_goals;
     for (int32_t t = 0; t < s->n_trees; t++) {
         double most = 0.0;
-        for (int32_t i = leaf[t]; i < leaf[t + 1]; i++)
+        for (size_t i = goals * (size_t)leaf[t]; i < goals * (size_t)leaf[t + 1]; i++)
             if (fabs(s->values[i]) > most) most = fabs(s->values[i]);
         s->tops[t] = most;
     }
+    for (size_t g = 0; goals > 1 && g < goals; g++)
+        if (fabs(s->need[g]) > p->size_of_needs) p->size_of_needs = fabs(s->need[g]);
+    for (size_t g = 0; g < goals; g++) p->weight[g] = 1.0 / (double)goals;
     p->size_of_values = total(s->tops, (size_t)s->n_trees);
     for (int32_t k = 0; k < s->n_numbers; k++) p->size_of_costs += s->dearest[k];
     for (int32_t e = 0; e < s->n_entries; e++) p->size_of_costs += s->level_cost[e];
     p->n = p->n_splits;
     for (int32_t i = 0; i < p->n; i++) p->id[i] = i;
-    return write_record(p, 0, s->most_bytes);
+    return write_record(s, p, 0);
 }

@@ -85,6 +85,28 @@ static void take_gains(Search *s, Prices *p) {
         if (p->taken[f] == 0.0 && p->gain[f] > p->next_gain) p->next_gain = p->gain[f];
 }
 
+static double weighted(const Search *s, const Prices *p, const double *of_goals) {
+    double sum = 0.0;
+    for (int32_t g = 0; g < s->n_goals; g++) sum += p->weight[g] * of_goals[g];
+    return sum;
+}
+
+static void weigh(Search *s, Prices *p) {
+    /* The goals as one: with weights that are not negative, who meets all of them meets their sum. */
+    const int32_t *own = s->lists + s->own;
+    p->need = s->need[0];
+    if (s->n_goals == 1) return;
+    p->need = weighted(s, p, s->need);
+    for (int32_t t = 0; t < s->n_trees; t++)
+        for (int32_t i = own[t]; own[t + 1] - own[t] > 1 && i < own[t + 1]; i++)
+            p->row_value[i] = weighted(s, p, p->row_goals + (size_t)s->n_goals * (size_t)i);
+    s->work += (uint64_t)own[s->n_trees] * (uint64_t)s->n_goals / 4;
+}
+
+static double value_of(const Search *s, const Prices *p, int32_t leaf) {
+    return s->n_goals == 1 ? s->values[leaf] : weighted(s, p, s->values + (size_t)s->n_goals * (size_t)leaf);
+}
+
 static void pick_leaves(Search *s, Prices *p, double *worth_of) {
     /* The open leaf of each tree that is worth most; the first of equals. Leaves of a tree are numbered in their order. */
     const int32_t *own = s->lists + s->own, *leaves = own + s->n_trees + 1, *walk = p->walk + s->own, *paid = p->row_paid;
@@ -94,7 +116,7 @@ static void pick_leaves(Search *s, Prices *p, double *worth_of) {
         double best = -Py_HUGE_VAL;
         int32_t at = leaves[own[t]];
         if (own[t + 1] - own[t] == 1) {  /* its splits have no prices */
-            best = s->values[at];
+            best = value_of(s, p, at);
             if (worth_of) worth_of[at] = best;
         } else
             for (int32_t i = own[t]; i < own[t + 1]; i++) {
@@ -116,12 +138,13 @@ static double evaluate(Search *s, Prices *p, double *worth_of) {
     /* The bound of the score, and how far it may be off: by so many roundings of the sizes of all terms; also what each open
        leaf is worth, if that is asked for. */
     size_t features = (size_t)(s->n_numbers + s->n_categories);
+    weigh(s, p);
     pay(p);
     receive(s, p);
     take_gains(s, p);
     pick_leaves(s, p, worth_of);
     double prices = total(p->below, (size_t)p->n) + total(p->above, (size_t)p->n);
-    p->rounding = p->error * (p->size_of_values + 4.0 * prices + 2.0 * (p->mu * (p->size_of_costs + fabs(allowance(s)))));
+    p->rounding = p->error * ((p->size_of_values + p->size_of_needs) + 4.0 * prices + 2.0 * (p->mu * (p->size_of_costs + fabs(allowance(s)))));
     double sum = total(p->base, features) + total(p->taken, features);
     return (sum + total(s->tops, (size_t)s->n_trees)) + p->mu * allowance(s);
 }

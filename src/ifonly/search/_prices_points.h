@@ -37,16 +37,27 @@ static int32_t leaf_of_point(Search *s, const Prices *p, int32_t t) {
     return -1;
 }
 
+static void put_leaf(const Search *s, Prices *p, int32_t t, int32_t leaf) {
+    p->point_leaf[t] = leaf;
+    for (int32_t g = 0; g < s->n_goals; g++)
+        p->point_tops[(size_t)g * (size_t)s->n_trees + (size_t)t] = s->values[(size_t)leaf * (size_t)s->n_goals + (size_t)g];
+}
+
+static int meets_goals(const Search *s, const Prices *p) {
+    for (int32_t g = 0; g < s->n_goals; g++)
+        if (total(p->point_tops + (size_t)g * (size_t)s->n_trees, (size_t)s->n_trees) < s->need[g]) return 0;
+    return 1;
+}
+
 static int reaches(Search *s, Prices *p) {
     /* Whether the point at hand reaches the goal, by leaves that are open; those that are best are tried first. */
     for (int32_t t = 0; t < s->n_trees; t++) {
         int32_t leaf = holds_point(s, p, s->best[t]) ? s->best[t] : leaf_of_point(s, p, t);
         if (leaf < 0) return 0;
-        p->point_leaf[t] = leaf;
-        p->point_tops[t] = s->values[leaf];
+        put_leaf(s, p, t, leaf);
     }
     s->work += (uint64_t)s->n_trees;
-    return !(total(p->point_tops, (size_t)s->n_trees) < s->need[0]);
+    return meets_goals(s, p);
 }
 
 static int holds_cell(const Search *s, int32_t leaf, int32_t k, int32_t cell) {
@@ -65,16 +76,13 @@ static int reaches_with(Search *s, Prices *p, int32_t k, int32_t cell, int keep)
         p->moved_tree[n] = t, p->moved_leaf[n++] = leaf;
         leaf = leaf_of_point(s, p, t);
         if (leaf < 0) fine = 0;
-        else p->point_leaf[t] = leaf, p->point_tops[t] = s->values[leaf];
+        else put_leaf(s, p, t, leaf);
     }
     s->work += (uint64_t)(p->of_number[k + 1] - p->of_number[k]);
-    fine = fine && !(total(p->point_tops, (size_t)s->n_trees) < s->need[0]);
+    fine = fine && meets_goals(s, p);
     if (fine && keep) return 1;
     p->point[k] = here;
-    for (int32_t i = 0; i < n; i++) {
-        p->point_leaf[p->moved_tree[i]] = p->moved_leaf[i];
-        p->point_tops[p->moved_tree[i]] = s->values[p->moved_leaf[i]];
-    }
+    for (int32_t i = 0; i < n; i++) put_leaf(s, p, p->moved_tree[i], p->moved_leaf[i]);
     return fine;
 }
 

@@ -165,7 +165,7 @@ class Splitting:
         self._forget_parts()
         if not self._open(box, brackets):
             return Ended.CLOSED
-        self.method = Method.of(pricing, self.grid, self.values[:, 0], self.tree)
+        self.method = Method.of(pricing, self.grid, self.values, self.tree)
         self._stop = None if self.patient else self.parts + min(most, pricing.most_parts)
         self._trade_at = self.parts + pricing.trade_parts
         return self._search(deadline if self.patient else deadline.within(pricing.share * deadline.left()))
@@ -203,8 +203,8 @@ class Splitting:
 
     def _can_price(self) -> bool:
         """Whether prices help where the search without them gets nowhere."""
-        if self.any_point or len(self.need) > 1 or not self.grid.numbers:
-            return False
+        if self.any_point or not self.grid.numbers or (len(self.need) > 1 and self.ledger is not None):
+            return False  # several goals are weighed, and weights have no place in a proof that is kept
         return bool(np.isfinite(self.grid.cost).all() and np.isfinite(self.grid.level_cost).all())
 
     def _search(self, deadline: Deadline) -> Ended:
@@ -301,13 +301,13 @@ class Splitting:
         method, tables, keeping = self.method, self._price_tables(order), None
         if self.ledger is not None and (names := self._names(tables)) is not None:
             keeping = Keeping(self.ledger, method.unit, names)
-        self.improving = Improving(tables, method, float(self.need[0]), keeping, deadline)
+        self.improving = Improving(tables, method, keeping, deadline)
         return _Node(whole, 1.0, whole, order, tables.whole(), method.first_steps)
 
     def _price_tables(self, order: IntArray) -> PriceTables:
         """Return the splits of all trees, for a search with prices."""
         assert self.method is not None
-        return PriceTables(self.grid, self.values, self.tree, order, self.most, self.method.error)
+        return PriceTables(self.grid, self.values, self.need, self.tree, order, self.most, self.method.error)
 
     def _tabulate(self, box: Box, brackets: Brackets) -> None:
         """Tabulate what the box leaves open."""

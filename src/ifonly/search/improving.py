@@ -1,11 +1,12 @@
 """Improvement of prices in one part of a cell search: subgradient steps, points on the way, and what the prices close.
 
 A step goes against a subgradient of the bound, as far as would miss the goal if the bound were linear (Polyak 1969), with a
-share of the step before. The cells that are worth most are a point of the part, and now and then one that reaches the goal:
-it is brought home as far as it can be, and offered as incumbent. Where a leaf or a cell is worth so much less than the best
-of its tree or feature that the bound without the difference misses the goal, no better answer lies in it. A part
-shrinks to the hull of the leaves that each tree has left. Where a proof is kept, nothing is closed but by prices that are
-rounded to a unit and written down (`keeping`), and parts go on from these.
+share of the step before. Of several goals, those that the best leaves clear by less than the others gain weight. The cells
+that are worth most are a point of the part, and now and then one that reaches the goal: it is brought home as far as it can
+be, and offered as incumbent. Where a leaf or a cell is worth so much less than the best of its tree or feature that the bound
+without the difference misses the goal, no better answer lies in it. A part shrinks to the hull of the leaves that each tree
+has left. Where a proof is kept, nothing is closed but by prices that are rounded to a unit and written down (`keeping`), and
+parts go on from these.
 
 This is the twin of `_prices.h` and of the files that it includes.
 """
@@ -67,11 +68,10 @@ class Improving:
         self,
         tables: PriceTables,
         method: Method,
-        need: float,
         keeping: Keeping | None = None,
         deadline: Deadline | None = None,
     ) -> None:
-        self.tables, self.method, self.need, self.grid, self.keeping = tables, method, need, tables.grid, keeping
+        self.tables, self.method, self.grid, self.keeping = tables, method, tables.grid, keeping
         self.deadline = Deadline.never() if deadline is None else deadline
 
     def improved(
@@ -87,9 +87,9 @@ class Improving:
             prices = self.keeping.rounded(prices, base, 1)
             self.keeping.note(prices, base)
         bound = None if prices is None else run.bound(prices)
-        if prices is None or bound is None or bound.value < self.need - bound.rounding:
+        if prices is None or bound is None or bound.value < bound.need - bound.rounding:
             return None
-        least = self.need - 2.0 * bound.rounding
+        least = bound.need - 2.0 * bound.rounding
         if prices.mu > 0.0:
             own = self.grid.elsewhere + (least - (bound.value - prices.mu * run.allowance)) / prices.mu
             if own > cost:
@@ -134,12 +134,40 @@ class Improving:
         return low, high
 
 
+@dataclass(frozen=True, eq=False)
+class _Push:
+    """Direction of a step: of the price of the budget, of the weights of goals, and of the prices of splits."""
+
+    mu: float
+    weights: FloatArray
+    below: FloatArray
+    above: FloatArray
+
+    @classmethod
+    def none(cls, prices: Prices) -> _Push:
+        """Return no direction."""
+        still = np.zeros(len(prices.split))
+        return cls(0.0, np.zeros(len(prices.weights)), still, still)
+
+    def moved(self, prices: Prices, by: float) -> Prices:
+        """Return prices after a step; none is below 0, and weights add up to 1."""
+        below, above = prices.below + by * self.below, prices.above + by * self.above
+        mu, weights = prices.mu + by * self.mu, prices.weights
+        if len(weights) > 1:
+            more = weights + by * self.weights
+            more = np.where(more > 0.0, more, 0.0)
+            whole = sum(more.tolist())
+            weights = more / whole if whole > 0.0 else weights
+        positive = (np.where(price > 0.0, price, 0.0) for price in (below, above))
+        return Prices(max(0.0, mu), weights, prices.split, *positive)
+
+
 class _Run:
     """The steps in one part."""
 
     def __init__(self, improving: Improving, part: Part, leaves: IntArray, budget: float) -> None:
         self.tables, self.method, self.deadline = improving.tables, improving.method, improving.deadline
-        self.need, self.keeping = improving.need, improving.keeping
+        self.keeping = improving.keeping
         self.grid, self.part, self.leaves, self.budget = improving.grid, part, leaves, budget
         self.allowance = budget - self.grid.elsewhere if budget < np.inf else 0.0
         self.ended = np.zeros(len(self.grid.cost), dtype=np.int64)
@@ -155,22 +183,22 @@ class _Run:
     def improve(self, prices: Prices, steps: int) -> Prices | None:
         """Return the best prices of so many steps; None: they close the part."""
         base, best, least, stall, stretch = prices, prices, np.inf, 0, self.method.stretch
-        still = np.zeros(len(prices.split))
-        push = (0.0, still, still)
+        none = _Push.none(prices)
+        push = none
         for i in range(steps):
             bound = self.bound(prices)
-            if bound.value < self.need - bound.rounding:
+            if bound.value < bound.need - bound.rounding:
                 if i == 0 or self.keeping is None:  # at first, by the prices of the part around
                     return None
                 prices, bound = self._rounded_to_close(prices, base, self.keeping)
-                if bound.value < self.need - bound.rounding:
+                if bound.value < bound.need - bound.rounding:
                     self.keeping.note(prices, base)
                     return None
             stall += 1
             if bound.value < least:
                 best, least, stall = prices, bound.value, 0
             elif stall == self.method.patience:
-                prices, push, stall, stretch = best, (0.0, still, still), 0, stretch * self.method.shorter
+                prices, push, stall, stretch = best, none, 0, stretch * self.method.shorter
                 bound = self.bound(prices)
             if i >= max(steps - self.method.counted, steps / 2):
                 self._count(bound)
@@ -181,8 +209,8 @@ class _Run:
             push, length = self._direction(prices, bound, push)
             if not length > 0.0:
                 break
-            by = stretch * ((bound.value - self.need) + self.method.beyond) / length
-            prices = _moved(prices, push, by)
+            by = stretch * ((bound.value - bound.need) + self.method.beyond) / length
+            prices = push.moved(prices, by)
         return best
 
     def _rounded_to_close(self, prices: Prices, base: Prices, keeping: Keeping) -> tuple[Prices, Bound]:
@@ -192,25 +220,39 @@ class _Run:
             rounded = keeping.rounded(prices, base, by)
             bound = self.bound(rounded)
             by //= 2
-            if by == 0 or bound.value < self.need - bound.rounding:
+            if by == 0 or bound.value < bound.need - bound.rounding:
                 return rounded, bound
 
-    def _direction(
-        self, prices: Prices, bound: Bound, before: tuple[float, FloatArray, FloatArray]
-    ) -> tuple[tuple[float, FloatArray, FloatArray], float]:
+    def _direction(self, prices: Prices, bound: Bound, before: _Push) -> tuple[_Push, float]:
         """Return the direction of the prices, and its squared length in units in which a budget weighs as all trees do."""
         momentum = self.method.momentum
         ways = self.tables.ways(prices, bound)
-        below = _pushed(prices.below, ways[0], before[1], momentum)
-        above = _pushed(prices.above, ways[1], before[2], momentum)
-        length, mu = float((below * below + above * above).sum()), before[0]
+        below = _pushed(prices.below, ways[0], before.below, momentum)
+        above = _pushed(prices.above, ways[1], before.above, momentum)
+        length, mu = float((below * below + above * above).sum()), before.mu
         if self.allowance > 0.0:
             unit = self.tables.n_trees / (self.allowance * self.allowance)
             mu = (self.tables.costs(bound.chosen) - self.allowance) * unit + momentum * mu
             if prices.mu == 0.0 and mu < 0.0:
                 mu = 0.0
             length += mu * mu / unit
-        return (mu, below, above), length
+        weights = before.weights
+        if len(weights) > 1:
+            weights, squares = self._to_weigh_more(prices, bound, weights)
+            length += squares
+        return _Push(mu, weights, below, above), length
+
+    def _to_weigh_more(self, prices: Prices, bound: Bound, before: FloatArray) -> tuple[FloatArray, float]:
+        """Return the direction of the weights: away from goals that are cleared by more than the mean of those that count."""
+        unit, slacks = self.tables.n_trees * self.method.weight_unit, self.tables.slacks(bound).tolist()
+        mean = sum(slack for slack, weight in zip(slacks, prices.weights, strict=True) if weight > 0.0)
+        mean /= int((prices.weights > 0.0).sum())
+        out, squares = np.zeros(len(slacks)), 0.0
+        for g, slack in enumerate(slacks):
+            push = (mean - slack) * unit + self.method.momentum * float(before[g])
+            out[g] = 0.0 if prices.weights[g] == 0.0 and push < 0.0 else push
+            squares += float(out[g]) * float(out[g]) / unit
+        return out, squares
 
     def _count(self, bound: Bound) -> None:
         """Count where the best leaves end and begin inside the part."""
@@ -231,7 +273,8 @@ class _Run:
         held = self.leaves[inside]
         if len(held) < self.tables.n_trees:
             return False
-        return not float(self.tables.values[held].sum()) < self.need
+        values = self.tables.values[held]
+        return not any(float(values[:, g].copy().sum()) < need for g, need in enumerate(self.tables.need.tolist()))
 
     def _look_at(self, chosen: IntArray) -> None:
         """Bring a point that reaches the goal home as far as it can be, and keep it if it is within the budget."""
@@ -281,9 +324,3 @@ def _pushed(price: FloatArray, way: IntArray, before: FloatArray, momentum: floa
     none = price == 0.0
     push = np.where(none & (way < 0), 0, way) + momentum * before
     return np.where(none & (push < 0.0), 0.0, push)
-
-
-def _moved(prices: Prices, push: tuple[float, FloatArray, FloatArray], by: float) -> Prices:
-    below, above = prices.below + by * push[1], prices.above + by * push[2]
-    mu = prices.mu + by * push[0]
-    return Prices(max(0.0, mu), prices.split, np.where(below > 0.0, below, 0.0), np.where(above > 0.0, above, 0.0))

@@ -40,7 +40,7 @@ class Keeping:
     def rounded(self, prices: Prices, base: Prices, by: int) -> Prices:
         """Return prices that differ from those of the part around by multiples of `by` units, where they can."""
         below, above = (self._rounded(*pair, by) for pair in ((prices.below, base.below), (prices.above, base.above)))
-        return Prices(_upper_half(prices.mu), prices.split, below, above)
+        return Prices(_upper_half(prices.mu), prices.weights, prices.split, below, above)
 
     def _rounded(self, price: FloatArray, base: FloatArray, by: int) -> FloatArray:
         units = base / self.unit + by * np.rint((price - base) / (by * self.unit))

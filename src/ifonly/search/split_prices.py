@@ -9,14 +9,17 @@ receives them, and what is left falls apart into trees and features. For any pri
                             + sum over features max (what a cell receives - mu cost)
 
 is at least the score of any point of the part that costs at most the budget; with all prices 0 it is the bound of `cells`.
-Where at most so many features may change, the second sum takes the largest gains of so many changes. Prices are improved by
-a subgradient method (`improving`); those of a part are the first ones of its children.
+Where at most so many features may change, the second sum takes the largest gains of so many changes. Several goals, one per
+rival of a class, are weighed: with weights that are not negative, whoever meets all goals meets the weighted sum of them, so
+the value of a leaf is the weighted sum of its values, and what it must reach that of the needs. Prices and weights are
+improved by a subgradient method (`improving`); those of a part are the first ones of its children.
 
 A sum of floats is off by at most its number of roundings times the sizes of its terms. Each payment is a sum of at most
-the cells of a number, added up over numbers; each receipt one of at most the trees and twice the cells; and these are added
-up over trees and features. The sizes are those of the values, four times the prices (each is paid and received, and received
-once more in the gain of a change), and twice the costs. `Method.error` is twice that number of roundings, so a bound that
-misses the goal by more than its `rounding` proves that the goal is missed.
+the cells of a number, added up over numbers; each receipt one of at most the trees and twice the cells; these are added up
+over trees and features; and weighing takes a product and a sum per goal, of weights that add up to 1. The sizes are those of
+the values and, where goals are weighed, of the needs, four times the prices (each is paid and received, and received once
+more in the gain of a change), and twice the costs. `Method.error` is twice that number of roundings, so a bound that misses
+the goal by more than its `rounding` proves that the goal is missed.
 
 This is the twin of `_prices_bound.h`: the same operations in the same order.
 """
@@ -56,17 +59,21 @@ class Method(NamedTuple):
     error: float  # of a sum, as a share of the size of all terms
     beyond: float  # by how much the goal should be missed
     unit: float  # of prices that are kept for a proof
+    weight_unit: float  # of the weights of goals, in which all of them weigh about as much as all trees
 
     @classmethod
     def of(cls, tuning: PriceSearch, grid: Grid, values: FloatArray, tree: IntArray) -> Method:
         """Return the method for a grid, and the values and trees of the leaves that are open in it."""
-        trees = int((np.diff(tree, prepend=-1) != 0).sum())
+        heads = np.flatnonzero(np.diff(tree, prepend=-1))
+        trees, goals = len(heads), values.shape[1]
         longest = int(grid.size.max(initial=0))
         roundings = trees + 2 * longest + 2 * (len(grid.numbers) + len(grid.categories)) + 16
+        roundings += goals + 2 if goals > 1 else 0
         leaves = max(len(tree), 1)
         at_once = int(min(max(tuning.work_at_once // leaves, tuning.least_at_once), tuning.first_steps))
         first = int(min(max(tuning.first_work // leaves, at_once), tuning.first_steps))
         largest = float(np.abs(values).max(initial=0.0))
+        spread = tuning.weight_share * float(np.maximum.reduceat(np.abs(values).max(axis=1), heads).sum())
         return cls(
             first_steps=first,
             steps=tuning.steps,
@@ -81,14 +88,16 @@ class Method(NamedTuple):
             error=2.0 * roundings * 0.5 * SPACING,
             beyond=tuning.beyond * largest * trees,
             unit=ldexp(1.0, frexp(tuning.kept_unit * largest)[1] - 1),
+            weight_unit=1.0 / (spread * spread) if spread > 0.0 else 0.0,
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Prices of the active splits of a part, and of its budget."""
+    """Prices of the active splits of a part, and of its budget, and the weights of goals."""
 
     mu: float
+    weights: FloatArray
     split: IntArray
     below: FloatArray
     above: FloatArray
@@ -102,6 +111,8 @@ class Bound:
     ----------
     value, rounding
         The bound, and by how much it may be off.
+    need
+        What it must reach: the weighted sum of the goals.
     worth
         Worth of each leaf of the list.
     tops, best
@@ -118,6 +129,7 @@ class Bound:
 
     value: float
     rounding: float
+    need: float
     worth: FloatArray
     tops: FloatArray
     best: IntArray
@@ -133,15 +145,23 @@ class PriceTables:
     """Splits of all trees in the order of tree, number and cell, and those that each leaf begins and ends at."""
 
     def __init__(
-        self, grid: Grid, values: FloatArray, tree: IntArray, order: IntArray, most: int, error: float
+        self,
+        grid: Grid,
+        values: FloatArray,
+        need: FloatArray,
+        tree: IntArray,
+        order: IntArray,
+        most: int,
+        error: float,
     ) -> None:
-        self.grid, self.values, self.most, self.error = grid, values[:, 0], most, error
+        self.grid, self.values, self.need, self.most, self.error = grid, values, need, most, error
         self.tree_of = np.full(len(tree), -1)
         self.tree_of[order] = np.cumsum(np.diff(tree[order], prepend=-1) != 0) - 1
         self.n_trees = int(self.tree_of.max()) + 1
         self._tabulate_splits(order)
         heads = np.flatnonzero(np.diff(self.tree_of[order], prepend=-1))
-        self.size_of_values = float(np.maximum.reduceat(np.abs(self.values[order]), heads).sum())
+        self.size_of_values = float(np.maximum.reduceat(np.abs(self.values[order]).max(axis=1), heads).sum())
+        self.size_of_needs = float(np.abs(need).max()) if len(need) > 1 else 0.0
         self.size_of_costs = 0.0
         for size in (*grid.dearest.tolist(), *grid.level_cost.tolist()):
             self.size_of_costs += size
@@ -178,32 +198,37 @@ class PriceTables:
         self.is_end = np.tile([True, False], len(at))
 
     def whole(self) -> Prices:
-        """Return all splits at a price of 0."""
-        n = len(self.split_tree)
-        return Prices(0.0, np.arange(n), np.zeros(n), np.zeros(n))
+        """Return all splits at a price of 0, and goals that weigh the same."""
+        n, goals = len(self.split_tree), len(self.need)
+        return Prices(0.0, np.full(goals, 1.0 / goals), np.arange(n), np.zeros(n), np.zeros(n))
 
     def active(self, prices: Prices, part: Part, leaves: IntArray) -> Prices:
         """Return the prices of splits inside the ranges of a part, of trees that are not decided."""
         k, cell = self.split_number[prices.split], self.split_cell[prices.split]
         count = np.bincount(self.tree_of[leaves], minlength=self.n_trees)
         keep = (cell >= part.low[k]) & (cell < part.high[k]) & (count[self.split_tree[prices.split]] > 1)
-        return Prices(prices.mu, prices.split[keep], prices.below[keep], prices.above[keep])
+        return Prices(prices.mu, prices.weights, prices.split[keep], prices.below[keep], prices.above[keep])
 
     # -- the bound ----------------------------------------------------------------------------------------------
     def bound(self, part: Part, leaves: IntArray, prices: Prices, allowance: float) -> Bound:
         """Return the bound of a part in which these leaves are open; `allowance`: of the budget, 0 if there is none."""
         cells, base, gain, chosen, other = self._features(part, prices)
         taken, chosen, least_taken, next_gain = self._gains(part, gain, chosen, other)
-        worth = self.values[leaves] - self._paid(prices, leaves)
+        worth = _weighted(prices.weights, self.values[leaves]) - self._paid(prices, leaves)
         tree = self.tree_of[leaves]
         heads = np.flatnonzero(np.diff(tree, prepend=-1))
         tops = np.maximum.reduceat(worth, heads)
         hits = np.flatnonzero(worth == np.repeat(tops, np.diff(heads, append=len(leaves))))
         best = leaves[hits[np.diff(tree[hits], prepend=-1) != 0]]
         total = float(prices.below.sum()) + float(prices.above.sum())
-        size = self.size_of_values + 4.0 * total + 2.0 * (prices.mu * (self.size_of_costs + abs(allowance)))
+        size = (
+            (self.size_of_values + self.size_of_needs)
+            + 4.0 * total
+            + 2.0 * (prices.mu * (self.size_of_costs + abs(allowance)))
+        )
         value = float(base.sum()) + float(taken.sum()) + float(tops.sum()) + prices.mu * allowance
-        return Bound(value, self.error * size, worth, tops, best, cells, base, taken, least_taken, next_gain, chosen)
+        error, need = self.error * size, float(_weighted(prices.weights, self.need[None, :])[0])
+        return Bound(value, error, need, worth, tops, best, cells, base, taken, least_taken, next_gain, chosen)
 
     def _paid(self, prices: Prices, leaves: IntArray) -> FloatArray:
         """Return what each leaf pays: running sums of prices along each number of each tree, added up over the numbers."""
@@ -290,7 +315,21 @@ class PriceTables:
         here = bound.chosen[k] <= cell
         return is_below.astype(np.int64) - here, is_above.astype(np.int64) - ~here
 
+    def slacks(self, bound: Bound) -> FloatArray:
+        """Return by how much the best leaves clear each of several goals."""
+        return np.asarray(self.values[bound.best].sum(axis=0) - self.need)
+
     def costs(self, chosen: IntArray) -> float:
         """Return the cost of cells and levels."""
         grid, n = self.grid, len(self.grid.numbers)
         return float(np.concatenate([grid.cost[grid.first + chosen[:n]], grid.level_cost[chosen[n:]]]).sum())
+
+
+def _weighted(weights: FloatArray, of_goals: FloatArray) -> FloatArray:
+    """Return weighted sums over the last axis, added up goal by goal."""
+    if len(weights) == 1:
+        return np.asarray(of_goals[:, 0])
+    out = np.zeros(len(of_goals))
+    for g, weight in enumerate(weights.tolist()):
+        out += weight * of_goals[:, g]
+    return out
