@@ -140,6 +140,26 @@ def test_pairs_of_changes_score_as_the_form_does() -> None:
             assert np.allclose(found[k], expected, rtol=0, atol=1e-10)
 
 
+def test_changes_beside_one_of_a_number_score_as_the_form_does() -> None:
+    asked = statement(confident()[0])
+    incumbents, brackets = Incumbents(Reducer(asked), asked.box()), brackets_of(asked)
+    menu, u = incumbents.menu, asked.query.factual.copy()
+    scan, rng = TreeScan(brackets, u), np.random.default_rng(4)
+    numeric = brackets.leaves.is_numeric[menu.feature]
+    for i in (0, 3, 7):
+        rows = np.sort(rng.choice(np.flatnonzero(menu.feature == i), 4))
+        columns = np.flatnonzero(numeric & (menu.feature != i) & (rng.uniform(size=len(numeric)) < 0.1))
+        found = scan.beside(i, menu.position[rows], menu.feature[columns], menu.position[columns])
+        for k, a in enumerate(rows):
+            both = u.copy()
+            incumbents.carry_out(both, int(a))
+            expected = gap_by_form(asked, brackets, points_of(incumbents, columns.tolist(), both))
+            assert np.allclose(found[k], expected, rtol=0, atol=1e-10)
+        move = int(rng.choice(columns))  # from another point next
+        incumbents.carry_out(u, move)
+        scan.move(int(menu.feature[move]), int(menu.position[move]))
+
+
 def test_the_menu_costs_what_the_objective_says() -> None:
     asked = statement(confident()[1], (Proximity("l2", scale="range"), Sparsity(price=0.1)))
     incumbents = Incumbents(Reducer(asked), asked.box())

@@ -162,17 +162,17 @@ static int best_for_goals(Search *s) {
     size_t goals = (size_t)s->n_goals;
     int32_t nearest = 0;
     double slack = Py_HUGE_VAL;
+    for (int32_t t = 0; t < s->n_trees; t++) {
+        double *tops = s->tops + (size_t)t * goals;
+        memcpy(tops, s->values + (size_t)leaves[own[t]] * goals, 8 * goals);
+        for (int32_t i = own[t] + 1; i < own[t + 1]; i++) {
+            const double *value = s->values + (size_t)leaves[i] * goals;
+            for (size_t g = 0; g < goals; g++) tops[g] = value[g] > tops[g] ? value[g] : tops[g];
+        }
+    }
     for (size_t g = 0; g < goals; g++) {
         double sum = 0.0;
-        for (int32_t t = 0; t < s->n_trees; t++) {
-            double top = s->values[(size_t)leaves[own[t]] * goals + g];
-            for (int32_t i = own[t] + 1; i < own[t + 1]; i++) {
-                double value = s->values[(size_t)leaves[i] * goals + g];
-                if (value > top) top = value;
-            }
-            s->tops[(size_t)t * goals + g] = top;
-            sum += top;
-        }
+        for (int32_t t = 0; t < s->n_trees; t++) sum += s->tops[(size_t)t * goals + g];
         double spare = sum - s->need[g];
         if (spare < 0.0) return PRUNED;
         if (g == 0 || spare < slack) nearest = (int32_t)g, slack = spare;

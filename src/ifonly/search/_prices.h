@@ -31,7 +31,7 @@ struct Prices {
     char *records;
     size_t room_records, record;  /* of the parent of the part at hand */
     /* the part at hand: active splits, their prices, the best ones so far, directions */
-    int32_t n, *id;
+    int32_t n, *id, fresh;  /* fresh: nothing had a price */
     double need, *weight, *best_weight, *push_weight, *slack, weight_unit;  /* of goals; need: the weighted sum of theirs */
     double mu, best_mu, push_mu, *below, *above, *best_below, *best_above, *push_below, *push_above, *square;
     double *pay_below, *pay_above;                     /* per split: running sums of prices; 0 unless active */
@@ -99,7 +99,7 @@ static void read_record(Search *s, Prices *p) {
     /* The prices of the parent, of splits that are still active. */
     Record *r = record_at(p, p->record);
     const int32_t *ids = record_ids(s, r), *own = s->lists + s->own;
-    p->mu = r->mu, p->n = 0;
+    p->mu = r->mu, p->n = 0, p->fresh = r->mu == 0.0;
     memcpy(p->weight, record_weights(r), 8 * (size_t)s->n_goals);
     for (int64_t i = 0; i < r->n; i++) {
         int32_t split = ids[i], k = p->number[split], t = p->tree[split];
@@ -107,6 +107,7 @@ static void read_record(Search *s, Prices *p) {
         p->id[p->n] = split;
         p->below[p->n] = record_below(s, r)[i];
         p->above[p->n++] = record_above(s, r)[i];
+        p->fresh &= record_below(s, r)[i] == 0.0 && record_above(s, r)[i] == 0.0;
     }
 }
 
@@ -124,7 +125,7 @@ static int improve(Search *s, int32_t steps) {
     /* Improve the prices of the part at hand; PRUNED: it is closed; FOUND: a point was found that is to be offered. */
     Prices *p = s->prices;
     double stretch = p->stretch, best = Py_HUGE_VAL;
-    int32_t stall = 0, said = UNDECIDED;
+    int32_t stall = 0, best_at = 0, said = UNDECIDED;
     memset(p->push_below, 0, 8 * (size_t)p->n);
     memset(p->push_above, 0, 8 * (size_t)p->n);
     memset(p->push_weight, 0, 8 * (size_t)s->n_goals);
@@ -142,12 +143,14 @@ static int improve(Search *s, int32_t steps) {
             if (value < p->need - p->rounding) return note_rounded(s, p) ? PRUNED : NO_ROOM;
         }
         if (value < best) {
-            best = value, stall = 0;
+            best = value, stall = 0, best_at = i;
             keep_best(s, p);
         } else if (++stall == p->patience) {
             stretch *= p->shorter, stall = 0;
-            back_to_best(s, p);
-            value = evaluate(s, p, NULL);
+            if (best_at > 0 || !p->fresh) {  /* not to where nothing had a price: the way from there is bumpy */
+                back_to_best(s, p);
+                value = evaluate(s, p, NULL);
+            }
         }
         if (2 * i >= steps && i >= steps - p->most_counted) count_ends(s, p);
         if ((i + 1) % p->round_every == 0) look_at_point(s, p);

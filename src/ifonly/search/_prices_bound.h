@@ -93,14 +93,18 @@ static double weighted(const Search *s, const Prices *p, const double *of_goals)
 
 static void weigh(Search *s, Prices *p) {
     /* The goals as one: with weights that are not negative, who meets all of them meets their sum. */
-    const int32_t *own = s->lists + s->own;
-    p->need = s->need[0];
+    int32_t n = s->lists[s->own + (size_t)s->n_trees];
+    double *value = p->row_value;
+    p->need = s->n_goals == 1 ? s->need[0] : weighted(s, p, s->need);
     if (s->n_goals == 1) return;
-    p->need = weighted(s, p, s->need);
-    for (int32_t t = 0; t < s->n_trees; t++)
-        for (int32_t i = own[t]; own[t + 1] - own[t] > 1 && i < own[t + 1]; i++)
-            p->row_value[i] = weighted(s, p, p->row_goals + (size_t)s->n_goals * (size_t)i);
-    s->work += (uint64_t)own[s->n_trees] * (uint64_t)s->n_goals / 4;
+    memset(value, 0, 8 * (size_t)n);
+    for (int32_t g = 0; g < s->n_goals; g++) {
+        double weight = p->weight[g];
+        if (weight == 0.0) continue;
+        const double *of_goal = p->row_goals + (size_t)g * (size_t)s->n_leaves;
+        for (int32_t i = 0; i < n; i++) value[i] += weight * of_goal[i];
+        s->work += (uint64_t)n / 4;
+    }
 }
 
 static double value_of(const Search *s, const Prices *p, int32_t leaf) {

@@ -61,7 +61,7 @@ static int open_walks(Search *s, Prices *p) {
     p->paid_number = malloc(4 * (n_ranges + 1)), p->paid_at = malloc(8 * (n_ranges + 1));
     p->sums = calloc((size_t)s->n_numbers + 1, 8), p->is_kept = calloc(leaves, 1);
     p->row_value = malloc(8 * leaves), p->row_steps = malloc(sizeof(Steps) * leaves), p->row_paid = malloc(8 * (n_ranges + 1));
-    p->row_goals = malloc(s->n_goals > 1 ? 8 * leaves * (size_t)s->n_goals : 1);
+    p->row_goals = calloc(1, s->n_goals > 1 ? 8 * leaves * (size_t)s->n_goals : 1);
     int fine = s->n_numbers <= UINT16_MAX && p->row_goals && p->row_value && p->row_steps && p->row_paid && asked && spare && p->paid_number && p->paid_at && p->sums && p->is_kept &&
                grow((void **)&p->walk, &p->room_walk, leaves, sizeof(int32_t), s->most_bytes) &&
                grow((void **)&p->share, &p->room_share, leaves, sizeof(int32_t), s->most_bytes);
@@ -105,8 +105,9 @@ static void line_up(Search *s, Prices *p) {
         if (own[t + 1] - own[t] == 1) continue;
         for (int32_t i = own[t]; i < own[t + 1]; i++) {
             int32_t leaf = walk[i], n = (int32_t)(p->paid_first[leaf + 1] - p->paid_first[leaf]) - share[i];
-            if (s->n_goals == 1) p->row_value[i] = s->values[leaf];
-            else memcpy(p->row_goals + goals * (size_t)i, s->values + goals * (size_t)leaf, 8 * goals);
+            if (goals == 1) p->row_value[i] = s->values[leaf];
+            for (size_t g = 0; goals > 1 && g < goals; g++)
+                p->row_goals[g * (size_t)s->n_leaves + (size_t)i] = s->values[goals * (size_t)leaf + g];
             p->row_steps[i] = (Steps){(uint16_t)share[i], (uint16_t)n};
             memcpy(next, p->paid_at + 2 * ((size_t)p->paid_first[leaf] + (size_t)share[i]), 8 * (size_t)n);
             next += 2 * n;

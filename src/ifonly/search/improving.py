@@ -183,8 +183,8 @@ class _Run:
     def improve(self, prices: Prices, steps: int) -> Prices | None:
         """Return the best prices of so many steps; None: they close the part."""
         base, best, least, stall, stretch = prices, prices, np.inf, 0, self.method.stretch
-        none = _Push.none(prices)
-        push = none
+        push = none = _Push.none(prices)
+        fresh, best_at = not (prices.mu or prices.below.any() or prices.above.any()), 0
         for i in range(steps):
             bound = self.bound(prices)
             if bound.value < bound.need - bound.rounding:
@@ -196,10 +196,12 @@ class _Run:
                     return None
             stall += 1
             if bound.value < least:
-                best, least, stall = prices, bound.value, 0
+                best, least, stall, best_at = prices, bound.value, 0, i
             elif stall == self.method.patience:
-                prices, push, stall, stretch = best, none, 0, stretch * self.method.shorter
-                bound = self.bound(prices)
+                stall, stretch = 0, stretch * self.method.shorter
+                if best_at > 0 or not fresh:  # not to where nothing had a price: the way from there is bumpy
+                    prices, push = best, none
+                    bound = self.bound(prices)
             if i >= max(steps - self.method.counted, steps / 2):
                 self._count(bound)
             if (i + 1) % self.method.round_every == 0:

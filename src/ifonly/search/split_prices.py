@@ -74,6 +74,7 @@ class Method(NamedTuple):
         first = int(min(max(tuning.first_work // leaves, at_once), tuning.first_steps))
         largest = float(np.abs(values).max(initial=0.0))
         spread = tuning.weight_share * float(np.maximum.reduceat(np.abs(values).max(axis=1), heads).sum())
+        square = spread * spread
         return cls(
             first_steps=first,
             steps=tuning.steps,
@@ -88,7 +89,7 @@ class Method(NamedTuple):
             error=2.0 * roundings * 0.5 * SPACING,
             beyond=tuning.beyond * largest * trees,
             unit=ldexp(1.0, frexp(tuning.kept_unit * largest)[1] - 1),
-            weight_unit=1.0 / (spread * spread) if spread > 0.0 else 0.0,
+            weight_unit=1.0 / square if square > 0.0 else 1.0,
         )
 
 
