@@ -24,9 +24,10 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.program.mip import MipArrays
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT, ColumnGeneration
-from ifonly.solvers.bounds import safe_bound
+from ifonly.solvers.bounds import SafeBounds
 from ifonly.solvers.highs import load
-from ifonly.tolerances import LONG_SUM, LP_EXACT, LP_ROOM
+from ifonly.solvers.pricing import Least, Pricer
+from ifonly.tolerances import LP_EXACT, LP_ROOM, SHORT_SUM
 
 __all__ = ["Block", "PricedProgram", "Relaxed", "expanded"]
 
@@ -49,22 +50,20 @@ class Block:
         The entries, one line per column.
     active
         The columns to start with; those that enter while programs are solved are added.
+    pricer
+        Least products with the lines of the matrix, where other programs ask for them too.
     """
 
     rows: IntArray
     one: int
     matrix: FloatArray
     active: list[int] = field(default_factory=list)
+    pricer: Pricer | None = None
 
     @property
     def size(self) -> int:
         """Number of columns."""
         return len(self.matrix)
-
-    def times(self, factors: FloatArray) -> Block:
-        """Return the block with its rows multiplied; the columns to start with stay shared."""
-        own = factors[self.rows]
-        return self if (own == 1.0).all() else replace(self, matrix=self.matrix * own)
 
 
 def _factors(program: MipArrays) -> FloatArray:
@@ -125,7 +124,9 @@ class PricedProgram:
     ) -> None:
         self.program, self.tuning = program, tuning
         self.factors = _factors(program)
-        self.blocks = tuple(block.times(self.factors) for block in blocks)
+        self.blocks = tuple(blocks)
+        self._pricers = [block.pricer or Pricer(block.matrix, tuning) for block in blocks]
+        self._safe = SafeBounds(program.matrix)
         self.highs = _load(program)
         self.cost = program.cost.copy()
         self.lower, self.upper = program.lower.copy(), program.upper.copy()
@@ -173,7 +174,7 @@ class PricedProgram:
         self._inside[k][new] = True
         self._order.append((np.full(new.size, k), new))
         rows = np.append(block.rows, block.one).astype(np.int32)
-        entries = np.column_stack([block.matrix[new], np.ones(new.size)])
+        entries = np.column_stack([block.matrix[new], np.ones(new.size)]) * self.factors[rows]
         start = (np.arange(new.size) * len(rows)).astype(np.int32)
         self.highs.addCols(
             new.size, np.zeros(new.size), np.zeros(new.size), np.full(new.size, _INFINITY), entries.size, start,
@@ -226,7 +227,18 @@ class PricedProgram:
         self._price_slack(self._penalty)
         return found
 
-    def _safe_bound(self, duals: FloatArray, costs: FloatArray | None) -> float:
+    def _priced(self, duals: FloatArray, *, exactly: bool = False) -> list[Least]:
+        """Return, per block, the least reduced costs of its columns and which have them, without the dual of their sum.
+
+        Unless `exactly` the least are asked for, any columns that should enter will do.
+        """
+        rows, n = duals * self.factors, self.tuning.at_once
+        return [
+            pricer.least(-rows[block.rows], n, None if exactly else float(rows[block.one]) - LP_EXACT)
+            for block, pricer in zip(self.blocks, self._pricers, strict=True)
+        ]
+
+    def _safe_bound(self, duals: FloatArray, costs: FloatArray | None, priced: Sequence[Least]) -> float:
         """Return the safe bound that some duals give over all columns, those of the blocks included.
 
         The columns of a block are at least 0 and sum to one, so the least of ``reduced @ lambda`` is the least entry.
@@ -239,22 +251,20 @@ class PricedProgram:
             row_lower=self.row_lower,
             row_upper=self.row_upper,
         )
-        bound = safe_bound(now, duals, costs)
-        for block in self.blocks:
-            size = float(np.abs(block.matrix).max(initial=0.0)) * float(np.abs(duals[block.rows]).sum())
-            bound += float(self._reduced(block, duals).min()) - LONG_SUM * (size + abs(float(duals[block.one])))
+        bound = self._safe.of(now, duals, costs)
+        for block, least in zip(self.blocks, priced, strict=True):
+            one = float(duals[block.one] * self.factors[block.one])
+            bound += least.bound - one
+            bound -= SHORT_SUM * (abs(bound) + abs(least.bound) + abs(one))
         return bound
-
-    @staticmethod
-    def _reduced(block: Block, duals: FloatArray) -> FloatArray:
-        return np.asarray(-(block.matrix @ duals[block.rows] + duals[block.one]))
 
     def _is_empty(self) -> bool:
         """Whether a ray of the duals proves that no columns at all meet the rows."""
         found = self.highs.getDualRay()
         if not found[1] or len(found[2]) != self.program.n_rows:
             return False
-        return self._safe_bound(np.asarray(found[2], dtype=np.float64), np.zeros(self.n_columns)) > 0.0
+        ray = np.asarray(found[2], dtype=np.float64)
+        return self._safe_bound(ray, np.zeros(self.n_columns), self._priced(ray)) > 0.0
 
     def _generate(self, cutoff: float, deadline: Deadline, costs: FloatArray | None = None) -> Relaxed:
         """Solve and let columns in until none is missing, the cut-off is reached, or the rest is infeasible.
@@ -270,12 +280,12 @@ class PricedProgram:
                 return Relaxed(np.inf if self._is_empty() else proven)
             solution = self.highs.getSolution()
             duals = np.asarray(solution.row_dual)
-            entered = 0
-            bound = self._safe_bound(duals, costs)
-            for k, block in enumerate(self.blocks):
-                reduced = self._reduced(block, duals)
-                if float(reduced.min()) < -LP_EXACT:
-                    entered += self._enter(k, self._worst(k, reduced))
+            priced = self._priced(duals)
+            entered = sum(self._let_in(k, least, duals) for k, least in enumerate(priced))
+            if not entered and any(least.bound < float(least.products.min()) - LP_EXACT for least in priced):
+                priced = self._priced(duals, exactly=True)
+                entered = sum(self._let_in(k, least, duals) for k, least in enumerate(priced))
+            bound = self._safe_bound(duals, costs, priced)
             proven = max(proven, bound)
             if bound >= cutoff:
                 return Relaxed(bound)
@@ -292,13 +302,12 @@ class PricedProgram:
         for k, i in zip(blocks[carry].tolist(), which[carry].tolist(), strict=True):
             self.used[k].add(i)
 
-    def _worst(self, k: int, reduced: FloatArray) -> IntArray:
-        """Return the columns of a block with the most negative reduced costs, and remember them."""
-        n = min(self.tuning.at_once, len(reduced) - 1)
-        some = np.argpartition(reduced, n)[: n + 1]
-        some = some[reduced[some] < -LP_EXACT]
+    def _let_in(self, k: int, least: Least, duals: FloatArray) -> int:
+        """Let the columns of a block with negative reduced costs in, and remember them; return how many are new."""
+        one = float(duals[self.blocks[k].one] * self.factors[self.blocks[k].one])
+        some = least.which[least.products - one < -LP_EXACT]
         self.blocks[k].active.extend(int(i) for i in some[~self._inside[k][some]])
-        return some
+        return self._enter(k, some)
 
     def _set_tolerance(self, tolerance: float) -> None:
         if tolerance != self._tolerance:
