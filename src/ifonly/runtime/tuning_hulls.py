@@ -14,6 +14,8 @@ class Hulls(Group):
     """Hulls of training rows: `ifonly.criteria.manifold`."""
 
     seeds: int = 8  # rows near a point with which its program starts; guess
+    looked_at: int = 20_000  # rows among which these are looked for; guess
+    rows_in_memory: int = 65_536  # that are computed with at once, beyond those that are kept; guess: some 10 MB
     tangents: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125, 0.03125)  # of a square, as shares of its reach; guess
     wolfe_rounds: int = 2000  # of Wolfe's algorithm; guess
     squeezes: int = 3  # passes over the box; guess

@@ -134,7 +134,9 @@ class _ByCategory:
     @cached_property
     def _by_cost(self) -> tuple[FloatArray, IntArray]:
         """The objective of every row, and the rows in that order."""
-        cost = self.statement.objective(self._as_answers(np.arange(len(self.shape.U))))
+        step, n = self.query.tuning.hulls.rows_in_memory, len(self.shape.U)
+        parts = (np.arange(first, min(first + step, n)) for first in range(0, n, step))
+        cost = np.concatenate([self.statement.objective(self._as_answers(part)) for part in parts])
         return cost, np.argsort(cost, kind="stable")
 
     def _first_rows(self) -> list[tuple[float, int, int]]:
@@ -222,5 +224,5 @@ class _ByCategory:
         for k, j in enumerate(self.shape.numeric):
             low, high = self.groups.lowest[g, k] - self.room[g, k], self.groups.highest[g, k] + self.room[g, k]
             box.narrow(j, float(low), float(high))
-        hull = self.shape.hull(rows, numbers_only=True) if self.exact else self.whole.hulls[self.groups.cluster[g]]
-        return box, InHull(whole.text, (hull,), whole.ball, self.shape.U[rows])
+        hull = self.shape.numbers_of(g) if self.exact else self.whole.hulls[self.groups.cluster[g]]
+        return box, InHull(whole.text, (hull,), whole.ball, self.shape.part(rows))

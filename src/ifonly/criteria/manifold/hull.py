@@ -20,6 +20,7 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.memo import cached_property
 from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.solvers.priced_lp import Block, PricedProgram
+from ifonly.solvers.pricing import Pricer
 from ifonly.tolerances import LP_EXACT as _BEYOND
 from ifonly.tolerances import LP_ROOM as _ROOM
 from ifonly.tolerances import ROUNDING as _WOLFE_DUST
@@ -83,6 +84,11 @@ class Hull:
         return np.asarray(x * self.scale + self.origin)
 
     @cached_property
+    def pricer(self) -> Pricer:
+        """Least products with the rows, for all programs over them."""
+        return Pricer(self.points, self.tuning.columns)
+
+    @cached_property
     def ends(self) -> list[int]:
         """The rows at an end of some coordinate."""
         ends = np.concatenate([self.points.argmin(axis=0), self.points.argmax(axis=0)])
@@ -95,8 +101,10 @@ class Hull:
 
     def seed(self, x: FloatArray) -> list[int]:
         """Return rows to start a linear program with: those at an end of some coordinate, and a few near `x`."""
-        n = min(self.tuning.hulls.seeds, len(self.points))
-        near = np.argpartition(np.abs(self.points - x).sum(axis=1), n - 1)[:n]
+        step = max(1, len(self.points) // self.tuning.hulls.looked_at)
+        some = self.points[::step]
+        n = min(self.tuning.hulls.seeds, len(some))
+        near = step * np.argpartition(np.abs(some - x).sum(axis=1), n - 1)[:n]
         return list(dict.fromkeys([*self.ends, *(int(i) for i in near)]))
 
     def distance(self, U: FloatArray, norm: Norm = "l1") -> FloatArray:
@@ -151,7 +159,7 @@ class Meter:
         one = mip.n_rows
         # sum_i lambda_i = 1, the weights being columns of the block
         mip.row(Affine(), 1.0, 1.0)
-        block = Block(np.arange(m), one, self.hull.points, self.hull.seed(x))
+        block = Block(np.arange(m), one, self.hull.points, self.hull.seed(x), self.hull.pricer)
         return PricedProgram(mip.arrays(), [block], self.hull.tuning.columns, elastic=False), block
 
 
@@ -246,7 +254,7 @@ class Slice:
         # direction'x, without a bound until a cut sets one
         mip.row(Affine(self._x.astype(np.int64), self.direction))
         near = hull.seed(np.clip(costing.factual, lower, upper))
-        self.block = Block(rows, one, hull.points, list(dict.fromkeys([*near, *seed])))
+        self.block = Block(rows, one, hull.points, list(dict.fromkeys([*near, *seed])), hull.pricer)
         program = mip.arrays()
         self._every = np.arange(program.n_columns, dtype=np.int32)
         self._own_cost = program.cost

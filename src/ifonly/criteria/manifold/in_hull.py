@@ -90,8 +90,9 @@ class InHull(Proposes, Squeezes, Loosens, Demand):
         for i, x in enumerate(coordinates):
             # sum_i lambda_i p_i = x + s, the weights being columns of the block
             mip.row(-(x + beyond[i]), 0.0, 0.0)
-        matrix = np.concatenate([h.points for h in self.hulls])
+        matrix, pricer = hull.points, hull.pricer if k == 1 else None
         if k > 1:
+            matrix = np.concatenate([h.points for h in self.hulls])
             for chosen in mip.columns(k, integer=True, name="cluster"):
                 # sum of the weights of this cluster's rows = chosen in {0, 1}
                 mip.row(Affine.of(int(chosen), -1.0), 0.0, 0.0)
@@ -100,7 +101,7 @@ class InHull(Proposes, Squeezes, Loosens, Demand):
         rows = np.arange(first, mip.n_rows)
         # sum_i lambda_i = 1, the weights being columns of the block
         mip.row(Affine(), 1.0, 1.0)
-        problem.blocks.append(Block(rows, mip.n_rows - 1, matrix, self._seed(problem.query)))
+        problem.blocks.append(Block(rows, mip.n_rows - 1, matrix, self._seed(problem.query), pricer))
 
     def _seed(self, query: Query) -> list[int]:
         """Return the rows to start with: for each hull its ends and what is near, or what was useful before."""

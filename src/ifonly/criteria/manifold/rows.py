@@ -1,8 +1,11 @@
-"""The rows that span hulls: in scaled coordinates, by cluster, and by the combination of categories they share."""
+"""The rows that span hulls: in scaled coordinates, by cluster, and by the combination of categories they share.
+
+Many rows are tabulated once for all questions: what depends on the factual is only which features take part.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +14,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.criteria.manifold.hull import Hull
 from ifonly.data.schema import Numeric, Schema
 from ifonly.question.query import Query
-from ifonly.runtime.memo import cached_property
+from ifonly.runtime.memo import Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT, Tuning
 
 __all__ = ["Cloud", "Shape"]
@@ -40,10 +43,14 @@ class Cloud:
         """Number of clusters."""
         return int(self.cluster.max()) + 1
 
+    def absent(self, schema: Schema) -> npt.NDArray[np.bool_]:
+        """Return, per row and feature, whether the value is missing."""
+        return _absent(schema, self.U)
+
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A cloud as seen by one question: only the features that the factual has, only rows that have them too.
+    """A cloud as seen by questions in which the same features are there: only these, only rows that have them all.
 
     Attributes
     ----------
@@ -53,8 +60,13 @@ class Shape:
         The complete rows and their clusters.
     features
         The features that take part.
-    units
-        What each entry of the canonical vector is divided by: the range in training, or 1 for a category.
+    units, origin
+        What each entry of the canonical vector is divided by: the range in training, or 1 for a category; and what it
+        is counted from: its value in the first row.
+    cloud
+        All rows, the others included.
+    memo
+        Hulls of groups of rows.
     """
 
     schema: Schema
@@ -63,25 +75,38 @@ class Shape:
     features: tuple[int, ...]
     units: FloatArray
     origin: FloatArray
+    cloud: Cloud
     tuning: Tuning = DEFAULT
+    memo: Memo = field(default_factory=Memo, repr=False)
 
     @classmethod
     def of(cls, query: Query, cloud: Cloud) -> Shape:
-        """Return the shape of a cloud for one question; a feature missing in the factual takes no part."""
+        """Return the shape of a cloud for one question; a feature missing in the factual takes no part.
+
+        The last one is kept for the next question.
+        """
+        present = np.flatnonzero(~_absent(query.schema, query.factual[None, :])[0])
+        features, memo = tuple(int(j) for j in present), query.training.memo
+        known = memo.get("shapes", id(cloud), lambda: cls._made(query, cloud, features))
+        if known.features != features or _grids(known.schema) != _grids(query.schema):
+            known = cls._made(query, cloud, features)
+            memo.put("shapes", id(cloud), known)
+        return known
+
+    @classmethod
+    def _made(cls, query: Query, cloud: Cloud, features: tuple[int, ...]) -> Shape:
         schema = query.schema
-        present = ~_absent(schema, query.factual[None, :])[0]
-        complete = ~(_absent(schema, cloud.U)[:, present]).any(axis=1)
+        lacks = cloud.absent(schema)[:, list(features)].any(axis=1) if features else np.zeros(len(cloud.U), np.bool_)
+        U, cluster = cloud.U, cloud.cluster
+        if lacks.any():
+            U, cluster = U[~lacks], np.unique(cluster[~lacks], return_inverse=True)[1]
         units, origin = np.ones(schema.width), np.zeros(schema.width)
         for j, spread in enumerate(query.training.range):
             feature, at = schema.features[j], schema.starts[j]
             if isinstance(feature, Numeric):
                 units[at] = spread if spread > 0 else 1.0
-                origin[at] = feature.snap(float(query.factual[at])) if present[j] else 0.0
-        features = tuple(int(j) for j in np.flatnonzero(present))
-        if complete.all():
-            return cls(schema, cloud.U, cloud.cluster, features, units, origin, query.tuning)
-        _, cluster = np.unique(cloud.cluster[complete], return_inverse=True)
-        return cls(schema, cloud.U[complete], cluster, features, units, origin, query.tuning)
+                origin[at] = feature.snap(float(U[0, at])) if j in features and len(U) else 0.0
+        return cls(schema, U, cluster, features, units, origin, cloud, query.tuning)
 
     @cached_property
     def numeric(self) -> tuple[int, ...]:
@@ -93,13 +118,21 @@ class Shape:
         """The categorical features that take part."""
         return tuple(j for j in self.features if not isinstance(self.schema.features[j], Numeric))
 
-    def hull(self, rows: npt.NDArray[np.int64] | slice, *, numbers_only: bool = False) -> Hull:
+    def part(self, rows: IntArray) -> FloatArray:
+        """Return some rows, or all of them without a copy."""
+        return self.U if len(rows) == len(self.U) else self.U[rows]
+
+    def hull(self, rows: IntArray, *, numbers_only: bool = False) -> Hull:
         """Return the hull of some rows, in all coordinates or in the numeric ones."""
         features = self.numeric if numbers_only else self.features
         entries = [e for j in features for e in range(*self.schema.slice(j).indices(self.schema.width))]
         at = np.array(entries, dtype=np.int64)
         unit, origin = self.units[at], self.origin[at]
-        return Hull(np.ascontiguousarray((self.U[rows][:, at] - origin) / unit), at, unit, origin, self.tuning)
+        points = np.empty((len(rows), len(at)))
+        step = self.tuning.hulls.rows_in_memory
+        for first in range(0, len(rows), step):  # without another copy of all rows
+            points[first : first + step] = (self.U[rows[first : first + step]][:, at] - origin) / unit
+        return Hull(points, at, unit, origin, self.tuning)
 
     @cached_property
     def hulls(self) -> tuple[Hull, ...]:
@@ -107,24 +140,33 @@ class Shape:
         n = int(self.cluster.max(initial=-1)) + 1
         return tuple(self.hull(np.flatnonzero(self.cluster == k)) for k in range(n))
 
+    def numbers_of(self, g: int) -> Hull:
+        """Return the hull of a group of rows in their numbers."""
+        rows = self.groups.rows(g)
+        if len(rows) == len(self.U) and not self.categorical:
+            return self.hulls[0]
+        return self.memo.get("group", g, lambda: self.hull(rows, numbers_only=True))
+
     def only(self, k: int) -> Shape:
         """Return the shape of cluster `k` alone."""
         rows = self.cluster == k
-        return replace(self, U=self.U[rows], cluster=np.zeros(int(rows.sum()), dtype=np.int64))
+        return replace(self, U=self.U[rows], cluster=np.zeros(int(rows.sum()), dtype=np.int64), memo=Memo())
 
     @cached_property
     def groups(self) -> Groups:
         """The rows by cluster and combination of categories."""
         codes = [self.U[:, self.schema.slice(j)].argmax(axis=1) for j in self.categorical]
-        signature = np.column_stack([self.cluster, *codes])
-        kinds, which = np.unique(signature, axis=0, return_inverse=True)
-        order = np.argsort(which.reshape(-1), kind="stable")
-        first = np.searchsorted(which.reshape(-1)[order], np.arange(len(kinds)))
-        values = self.U[order][:, [self.schema.starts[j] for j in self.numeric]]
-        if values.size:
-            lowest, highest = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
-        else:
-            lowest = highest = np.empty((len(kinds), 0))
+        which, kinds = np.zeros(len(self.U), dtype=np.int64), np.zeros((1, 0), dtype=np.int64)
+        for code in (self.cluster, *codes):  # column by column: a sort of whole rows takes long when they are many
+            pairs, which = np.unique(which * (int(code.max(initial=0)) + 1) + code, return_inverse=True)
+            known, new = np.divmod(pairs, int(code.max(initial=0)) + 1)
+            kinds = np.column_stack([kinds[known], new])
+        order = np.argsort(which, kind="stable")
+        first = np.searchsorted(which[order], np.arange(len(kinds)))
+        lowest, highest = (np.empty((len(kinds), len(self.numeric))) for _ in range(2))
+        for k, j in enumerate(self.numeric):
+            values = self.U[order, self.schema.starts[j]]
+            lowest[:, k], highest[:, k] = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
         return Groups(kinds[:, 0], kinds[:, 1:], lowest, highest, order, np.append(first, len(order)))
 
 
@@ -160,6 +202,11 @@ class Groups:
     def are_points(self) -> npt.NDArray[np.bool_]:
         """Whether all rows of a group are the same, for each group."""
         return np.asarray((self.lowest == self.highest).all(axis=1))
+
+
+def _grids(schema: Schema) -> tuple[int | None, ...]:
+    """Return the decimals of each number of a schema, by which values are snapped."""
+    return tuple(f.precision for f in schema.features if isinstance(f, Numeric))
 
 
 def _absent(schema: Schema, U: FloatArray) -> npt.NDArray[np.bool_]:
