@@ -263,8 +263,8 @@ class PricedProgram:
         found = self.highs.getDualRay()
         if not found[1] or len(found[2]) != self.program.n_rows:
             return False
-        ray = np.asarray(found[2], dtype=np.float64)
-        return self._safe_bound(ray, np.zeros(self.n_columns), self._priced(ray)) > 0.0
+        ray, none = np.asarray(found[2], dtype=np.float64), np.zeros(self.n_columns)
+        return any(self._safe_bound(ray, none, self._priced(ray, exactly=exactly)) > 0.0 for exactly in (False, True))
 
     def _generate(self, cutoff: float, deadline: Deadline, costs: FloatArray | None = None) -> Relaxed:
         """Solve and let columns in until none is missing, the cut-off is reached, or the rest is infeasible.

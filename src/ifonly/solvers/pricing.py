@@ -100,13 +100,14 @@ class Pricer:
 
     def _by_lists(self, direction: FloatArray, most: int, below: float | None, off: float) -> Least | None:
         """Return what the list of the nearest direction tells; None where it is not enough."""
-        centre, unit, radius = self._spread
-        if not self._listed:
+        known = self._listed  # another thread may have others in the meantime
+        if not known:
             return None
+        centre, unit, radius = self._spread
         scaled = unit * direction
-        along = np.array([listed.direction @ scaled for listed in self._listed])
+        along = np.array([listed.direction @ scaled for listed in known])
         best = int(along.argmax())
-        listed, share = self._listed[best], max(float(along[best]), 0.0)
+        listed, share = known[best], max(float(along[best]), 0.0)
         rest = direction - share * (listed.direction / unit)
         length = float(np.linalg.norm(unit * rest)) * (1.0 + LONG_SUM)
         others = share * listed.least + float(rest @ centre) - radius * length

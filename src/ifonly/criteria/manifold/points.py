@@ -172,8 +172,10 @@ class Seeker:
         for i, j in zip(self.at, self.features, strict=True):
             feature = schema.features[j]
             assert isinstance(feature, Numeric)
-            value = feature.snap(float(raw[i]))
-            u[schema.starts[j]] = np.clip(value, self.box.lower[j], self.box.upper[j])
+            at = schema.starts[j]
+            stays = x[i] == self.costing.factual[i]  # the way there and back might change its last digit
+            value = feature.snap(float(u[at] if stays else raw[i]))
+            u[at] = np.clip(value, self.box.lower[j], self.box.upper[j])
         return u
 
     # -- lines and walks ----------------------------------------------------------------------------------------
