@@ -334,7 +334,7 @@ class Splitting:
         part = self.grid.reduced(node.part, self.most, self.progress.budget)
         if part is None:
             return []
-        leaves = self._alive(part, node)
+        leaves = self.grid.alive(part, node.around, node.leaves)
         if self.improving is not None and len(np.unique(self.tree[leaves])) < self.improving.tables.n_trees:
             return []
         best = self._best(part, leaves)
@@ -387,17 +387,6 @@ class Splitting:
             return
         later, sooner = (child.part for child in children)
         self.grid.note_halves(ledger, sooner, later)
-
-    def _alive(self, part: Part, node: _Node) -> IntArray:
-        """Return the leaves that are open in a part; only features in which it is smaller than before are looked at."""
-        grid, leaves, around = self.grid, node.leaves, node.around
-        for k in np.flatnonzero((part.low != around.low) | (part.high != around.high)):
-            leaves = leaves[(grid.begin[k][leaves] <= part.high[k]) & (grid.end[k][leaves] >= part.low[k])]
-        fewer = part.allowed != around.allowed
-        for c in np.unique(grid.owner[fewer]) if fewer.any() else ():
-            span = grid.span(int(c))
-            leaves = leaves[grid.holds[span][part.allowed[span]][:, leaves].any(axis=0)]
-        return leaves
 
     def _best(self, part: Part, leaves: IntArray) -> Best | None:
         """Return the best leaf of each tree; None when even these do not reach the goal together."""

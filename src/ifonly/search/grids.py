@@ -128,6 +128,16 @@ class Grid:
         first = int(self.entry_first[c])
         return slice(first, first + self.schema.features[self.categories[c]].width)
 
+    def alive(self, part: Part, around: Part, leaves: IntArray) -> IntArray:
+        """Return the leaves that are open in a part, of those in the part around it; only what is smaller is looked at."""
+        for k in np.flatnonzero((part.low != around.low) | (part.high != around.high)):
+            leaves = leaves[(self.begin[k][leaves] <= part.high[k]) & (self.end[k][leaves] >= part.low[k])]
+        fewer = part.allowed != around.allowed
+        for c in np.unique(self.owner[fewer]) if fewer.any() else ():
+            span = self.span(int(c))
+            leaves = leaves[self.holds[span][part.allowed[span]][:, leaves].any(axis=0)]
+        return leaves
+
     def whole(self) -> Part:
         """Return all of it."""
         return Part(np.zeros(len(self.numbers), dtype=np.int64), self.size - 1, self.open.copy())
