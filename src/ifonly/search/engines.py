@@ -9,6 +9,7 @@ from ifonly.search.composites import Composites
 from ifonly.search.ellipsoid import Ellipsoid
 from ifonly.search.largest import LargestChange
 from ifonly.search.linear import Knapsack
+from ifonly.search.linear_balls import LinearBalls
 from ifonly.search.nearest import Neighbours
 from ifonly.search.network_balls import NetworkBalls
 from ifonly.search.networks import Networks
@@ -29,6 +30,7 @@ _IN_BOXES: tuple[Engine, ...] = (
     Networks(),
     Neighbours(),
     Composites(),
+    LinearBalls(),
     Balls(),
     NetworkBalls(),
 )

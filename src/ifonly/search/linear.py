@@ -27,7 +27,7 @@ from ifonly.search.knapsack import Fork, cheapest_moves
 from ifonly.search.moves import Jump, Slide
 from ifonly.search.progress import Progress
 
-__all__ = ["Knapsack", "Mover", "goal_row", "jumps_of", "one_linear_row"]
+__all__ = ["Knapsack", "Mover", "Row", "goal_row", "jumps_of", "movers_of", "one_linear_row"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def one_linear_row(goal: Goal) -> bool:
 class Mover(NamedTuple):
     """Moves of one feature towards the goal, and where they lead: up or down by `sign`, or to `levels`.
 
-    `gain` is what each level of a category gains, for the proof.
+    `gain` is what each level of a category gains, for the proof; a slide begins once the feature has gone `idle`.
     """
 
     j: int
@@ -93,8 +93,9 @@ class Mover(NamedTuple):
     levels: tuple[int, ...] = ()
     sign: float = 1.0
     gain: Sequence[float] = ()
+    idle: float = 0.0
 
-    def note(self, ledger: Ledger, at: float | None, row: _Row) -> None:
+    def note(self, ledger: Ledger, at: float | None, row: Row) -> None:
         """Note a fork: the side of staying, or of less, comes first.
 
         Levels that some move beats go where that move goes, so that they bring no bound down.
@@ -105,13 +106,13 @@ class Mover(NamedTuple):
             ledger.stays(self.j)
         else:
             hat = float(row.factual[row.box.schema.starts[self.j]])
-            ledger.cut(self.j, hat + self.sign * at, second_first=self.sign < 0)
+            ledger.cut(self.j, hat + self.sign * (self.idle + at), second_first=self.sign < 0)
 
     def apply(self, u: FloatArray, move: float, box: Box) -> None:
         """Carry a move out."""
         feature, part = box.schema.features[self.j], box.schema.slice(self.j)
         if isinstance(feature, Numeric):
-            value = float(u[part.start]) + self.sign * move
+            value = float(u[part.start]) + self.sign * (self.idle + move)
             value = value if feature.precision is None else float(round(value, feature.precision))
             u[part.start] = min(max(value, float(box.lower[self.j])), float(box.upper[self.j]))
         else:
@@ -120,7 +121,7 @@ class Mover(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Row:
+class Row:
     """The goal as one row: so much is needed, and these features can gain it."""
 
     factual: FloatArray
@@ -147,34 +148,47 @@ class _Row:
             stack += [node.more, node.less]
 
 
-def goal_row(statement: Statement, goal: Goal) -> tuple[FloatArray, float]:
-    """Return a goal that is one linear row as ``slope @ (u - factual) >= need``."""
-    scored, (row,) = cast("LinearScores", statement.form), goal.rows(statement.margin, statement.tie)
+def goal_row(
+    statement: Statement, goal: Goal, margin: float | None = None, tie: float | None = None
+) -> tuple[FloatArray, float]:
+    """Return a goal that is one linear row as ``slope @ (u - factual) >= need``, with the statement's margin or another."""
+    scored = cast("LinearScores", statement.form)
+    (row,) = goal.rows(statement.margin if margin is None else margin, statement.tie if tie is None else tie)
     slope = row.values @ scored.weights[row.columns]
     constant = float(row.values @ scored.intercept[row.columns]) + row.constant - row.least
     return slope, -float(slope @ statement.query.factual + constant)
 
 
-def _row(statement: Statement, box: Box, goal: Goal) -> _Row:
+def _row(statement: Statement, box: Box, goal: Goal) -> Row:
     """Return the goal of linear scores as one row, and the features that can gain something in it."""
     slope, need = goal_row(statement, goal)
-    movers = {**_slides(statement, box, slope), **jumps_of(statement, box, slope)}
-    return _Row(statement.query.factual, box, need, tuple(movers[j] for j in sorted(movers)))
+    return Row(statement.query.factual, box, need, movers_of(statement, box, slope))
 
 
-def _slides(statement: Statement, box: Box, slope: FloatArray) -> dict[int, Mover]:
-    """Return the moves of the numbers that gain something."""
+def movers_of(statement: Statement, box: Box, slope: FloatArray, idle: FloatArray | None = None) -> tuple[Mover, ...]:
+    """Return the moves of all features that gain something; numbers gain once they have gone `idle`."""
+    movers = {**_slides(statement, box, slope, idle), **jumps_of(statement, box, slope)}
+    return tuple(movers[j] for j in sorted(movers))
+
+
+def _slides(statement: Statement, box: Box, slope: FloatArray, idle: FloatArray | None) -> dict[int, Mover]:
+    """Return the moves of the numbers that gain something: what they cost until then is part of their price."""
     schema, costs = statement.query.schema, statement.costs()
     numbers, places = np.array(schema.numeric, dtype=np.intp), schema.number_starts
     rate, hat = slope[places], statement.query.factual[places]
-    reach = np.where(rate > 0.0, box.upper[numbers] - hat, hat - box.lower[numbers])
+    off = np.zeros(len(numbers)) if idle is None else idle[numbers]
+    reach = np.where(rate > 0.0, box.upper[numbers] - hat, hat - box.lower[numbers]) - off
     some = (rate != 0.0) & (reach > 0.0)
     numbers, rate = numbers[some], rate[some]
-    parts = (costs.linear[numbers], costs.price[numbers], reach[some], costs.square[numbers])
-    columns = (part.tolist() for part in (numbers, rate, *parts))
+    off, linear, square = off[some], costs.linear[numbers], costs.square[numbers]
+    # the cost of a move by idle + d, as a function of d
+    fee, fixed = linear + 2.0 * square * off, costs.price[numbers] + (linear + square * off) * off
+    columns = (part.tolist() for part in (numbers, rate, fee, fixed, reach[some], square, off))
     return {
-        j: Mover(j, Slide(abs(gain), fee, fixed, far, schema.steps[j], square), sign=1.0 if gain > 0.0 else -1.0)
-        for j, gain, fee, fixed, far, square in zip(*columns, strict=True)
+        j: Mover(
+            j, Slide(abs(gain), dear, once, far, schema.steps[j], curved), sign=1.0 if gain > 0.0 else -1.0, idle=before
+        )
+        for j, gain, dear, once, far, curved, before in zip(*columns, strict=True)
     }
 
 

@@ -17,8 +17,10 @@ from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.criteria.robustness.shifts import Parts, best_shift, on_steps
 from ifonly.criteria.robustness.worst_cell import Worst
 from ifonly.data.schema import Numeric
-from ifonly.models.abilities import Layered
+from ifonly.models.abilities import Layered, LinearScores
+from ifonly.models.form import Form
 from ifonly.models.forms.backward import Layers
+from ifonly.models.forms.propagate import Block
 from ifonly.program.mip import Affine
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning_forests import Balls
@@ -37,14 +39,22 @@ def lead_rows(demand: KeepsLead) -> tuple[FloatArray, FloatArray]:
     return weights, np.array([gap.constant for gap in gaps])
 
 
+def _as_layers(form: Form) -> tuple[tuple[Block, ...], FloatArray, FloatArray] | None:
+    """Return the units of a form, and the weights and constants of its scores; linear scores have no units."""
+    if isinstance(form, Layered):
+        return form.blocks, form.weights, form.constant
+    return ((), form.weights, form.intercept) if isinstance(form, LinearScores) else None
+
+
 def worst_point(demand: KeepsLead, u: FloatArray, deadline: Deadline, tuning: Balls) -> Worst | None:
     """Return a point of the ball around `u` whose lead is not enough, or that there is none.
 
-    None where the form is no network, the goal is not linear in its scores, or too many parts would be needed.
+    None where the form is neither linear nor a network, the goal is not linear in its scores, or too many parts would be
+    needed.
     """
-    form = demand.form
+    form = _as_layers(demand.form)
     weights, constant = lead_rows(demand)
-    if not isinstance(form, Layered) or not len(weights):
+    if form is None or not len(weights):
         return None
     schema = demand.limits.schema
     numbers = [int(j) for j in np.flatnonzero(demand.reach) if not np.isnan(u[schema.starts[j]])]
@@ -62,9 +72,8 @@ def worst_point(demand: KeepsLead, u: FloatArray, deadline: Deadline, tuning: Ba
     size[places] += reach
     if not size.max(initial=0.0) < ORDINARY[1]:
         return None
-    layers = Layers.of(
-        form.blocks, (-weights @ form.weights, -weights @ form.constant - constant), places, origin, size
-    )
+    blocks, own, intercept = form
+    layers = Layers.of(blocks, (-weights @ own, -weights @ intercept - constant), places, origin, size)
     round_ = reach if demand.norm == "l2" else None
     return _Attack(demand, u, layers, places, step, Parts(low[None], high[None], round_, tuning.ball_prices)).run(
         deadline, tuning
