@@ -15,8 +15,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _ROOT = Path(__file__).resolve().parent
-_PACKAGE = Path("src/ifonly/search")
-_KERNELS = ("_kernel", "_balls")
+_PACKAGE = Path("src/ifonly")
+_KERNELS = {"_kernel": "search", "_balls": "search", "_signs": "models/forms"}  # and the folders they are in
 # Sums must be added up as written, so that the kernel and its NumPy twin agree to the last bit.
 _FLAGS = {"unix": ["-O3", "-g0", "-std=c11", "-ffp-contract=off"], "msvc": ["/O2", "/fp:precise"]}
 
@@ -32,7 +32,10 @@ def compiled(folder: Path) -> list[Path]:
                 extension.extra_compile_args = _FLAGS.get(self.compiler.compiler_type, [])
             super().build_extensions()
 
-    modules = {f"ifonly.search.{name}": str(_ROOT / _PACKAGE / f"{name}.c") for name in _KERNELS}
+    modules = {
+        f"ifonly.{folder.replace('/', '.')}.{name}": str(_ROOT / _PACKAGE / folder / f"{name}.c")
+        for name, folder in _KERNELS.items()
+    }
     macros: list[tuple[str, str | None]] = [("Py_LIMITED_API", "0x030B0000")]
     extensions = [Extension(m, [source], py_limited_api=True, define_macros=macros) for m, source in modules.items()]
     command = Build(Distribution({"name": "ifonly", "ext_modules": extensions}))
@@ -46,7 +49,7 @@ def in_place(folder: Path) -> list[Path]:
     """Compile the kernels and put them beside their sources."""
     targets = []
     for built in compiled(folder):
-        target = _ROOT / _PACKAGE / built.name
+        target = _ROOT / _PACKAGE / _folder(built) / built.name
         # A process may have the old one open: put the new one in its place rather than write over it.
         shutil.copy2(built, target.with_name(f"{built.name}.new"))
         target.with_name(f"{built.name}.new").replace(target)
@@ -54,8 +57,14 @@ def in_place(folder: Path) -> list[Path]:
     return targets
 
 
+def _folder(built: Path) -> str:
+    """Return the folder of a compiled kernel within the package."""
+    return _KERNELS[built.name.split(".", maxsplit=1)[0]]
+
+
 def _old() -> list[Path]:
-    return [p for name in _KERNELS for end in ("so", "pyd") for p in (_ROOT / _PACKAGE).glob(f"{name}*.{end}")]
+    folders = ((name, _ROOT / _PACKAGE / folder) for name, folder in _KERNELS.items())
+    return [p for name, folder in folders for end in ("so", "pyd") for p in folder.glob(f"{name}*.{end}")]
 
 
 class KernelHook(BuildHookInterface[Any]):
@@ -80,7 +89,7 @@ class KernelHook(BuildHookInterface[Any]):
         if editable:
             return
         for path in built:
-            build_data["force_include"][str(path)] = f"ifonly/search/{path.name}"
+            build_data["force_include"][str(path)] = f"ifonly/{_folder(path)}/{path.name}"
         build_data["pure_python"] = False
         build_data["tag"] = self._tag(built)
 

@@ -16,6 +16,7 @@ from ball_cases import enumerated
 from ifonly import Explainer, Infeasible, Proximity, Robustness, Sparsity
 from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.criteria.robustness.worst_point import worst_point
+from ifonly.models.forms import signs
 from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT
@@ -28,6 +29,15 @@ SAME = 1e-5
 NEVER = Deadline.never()
 SMALL = replace(DEFAULT, centres=replace(DEFAULT.centres, least_units=0))  # networks of few units too
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(params=["compiled", "numpy"])
+def kernel(request: Any, monkeypatch: Any) -> str:
+    """The compiled search over signs, and its twin over boxes."""
+    if request.param == "compiled" and signs._built is None:
+        pytest.skip("the kernel is not built")
+    monkeypatch.setenv("IFONLY_KERNEL", request.param)
+    return str(request.param)
 
 
 @cache
@@ -51,6 +61,7 @@ def asked(seed: int, norm: Any, radius: float, *, tuning: Any = SMALL, **kind: A
     return X, model, explainer, row
 
 
+@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_answers_are_those_of_the_enumeration_of_all_balls(norm: Any) -> None:
     answered = 0
@@ -72,6 +83,7 @@ def test_answers_are_those_of_the_enumeration_of_all_balls(norm: Any) -> None:
     assert answered >= 2
 
 
+@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(("norm", "seed"), [("linf", 1), ("l2", 0)])
 def test_answers_on_continuous_numbers_are_those_of_the_solver(norm: Any, seed: int) -> None:
     X, model, _, row = asked(seed, norm, 0.04, real=True)
@@ -85,6 +97,7 @@ def test_answers_on_continuous_numbers_are_those_of_the_solver(norm: Any, seed: 
     assert ours[0].certificate.objective == pytest.approx(theirs[0].certificate.objective, rel=SAME, abs=1e-7)
 
 
+@pytest.mark.usefixtures("kernel")
 def test_three_classes_categories_and_what_may_not_change_are_answered_like_by_the_solver() -> None:
     X, _ = world(3, real=True)
     rng = np.random.default_rng(0)
@@ -110,6 +123,7 @@ def test_three_classes_categories_and_what_may_not_change_are_answered_like_by_t
     assert ours.objective == pytest.approx(theirs.objective, rel=SAME)
 
 
+@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("real", [False, True])
 def test_the_adversary_says_safe_exactly_where_no_dense_point_of_the_ball_flips(norm: Any, *, real: bool) -> None:
@@ -129,7 +143,7 @@ def test_the_adversary_says_safe_exactly_where_no_dense_point_of_the_ball_flips(
             said.add(found.point is None)
             if found.point is None:
                 assert found.closed
-                assert least >= one.enough - 0.25 * one.room - 1e-12
+                assert least >= one.enough - 0.3 * one.room - 1e-12
             else:
                 assert found.least < one.enough
                 assert found.least == pytest.approx(float(one.goal.lead(one.goal.read.form(found.point[None]))[0]))
@@ -182,6 +196,40 @@ def test_a_search_that_is_stopped_or_refused_proves_no_more_than_there_is(norm: 
         search.run()
         assert min(search.bound, search.left_open) <= best * (1.0 + SAME)
     assert stopped >= 2
+
+
+class Looks:
+    """A deadline that has passed once it was looked at so often."""
+
+    def __init__(self, often: int) -> None:
+        self.often = often
+
+    @property
+    def passed(self) -> bool:
+        self.often -= 1
+        return self.often < 0
+
+
+@pytest.mark.skipif(signs._built is None, reason="the kernel is not built")
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_the_compiled_search_that_is_stopped_or_refused_proves_no_more_than_there_is(
+    norm: Any, monkeypatch: Any
+) -> None:
+    ended = set()
+    for seed in range(2):
+        _, _, (X, model, statement) = opened(seed, norm)
+        best = enumerated(X, model, statement, 1e-3)
+        for often in (1, 4, 200):
+            search, progress, _ = opened(seed, norm, kernel_work=1)
+            search.deadline = Looks(often)  # type: ignore[assignment]
+            ended.add(search.run_signs())
+            assert min(search.bound, search.left_open, progress.budget) <= best * (1.0 + SAME)
+        search, _, _ = opened(seed, norm)  # an answer that is refused leaves its point open
+        monkeypatch.setattr(search.incumbents, "offer", lambda u: False)
+        search.deadline = Looks(200)  # type: ignore[assignment]
+        search.run_signs()
+        assert min(search.bound, search.left_open) <= best * (1.0 + SAME)
+    assert ended == {Ended.LIMIT, Ended.CLOSED}
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])

@@ -223,6 +223,7 @@ main.add_command(lint)
 @debug
 def solvers() -> None:
     """List the solvers and what they can do, and the kernel of our own search."""
+    from ifonly.models.forms import signs
     from ifonly.search.kernel import kernel_in_use
     from ifonly.solvers.registry import known_solvers
 
@@ -234,6 +235,7 @@ def solvers() -> None:
         rows.append([name, backend.label, backend.version() if there else install, ", ".join(able)])
     show.table(["name", "solver", "installed", "capabilities"], rows)
     click.echo(f"Forests are searched without a solver first; kernel: {kernel_in_use()}.")
+    click.echo(f"So are balls around answers of ReLU networks; kernel: {signs.kernel_in_use()}.")
 
 
 @main.group(invoke_without_command=True, short_help="Time answers, phase by phase; or rerun the paper.")

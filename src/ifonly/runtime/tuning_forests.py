@@ -67,6 +67,8 @@ class Balls(Group):
     descents: int = 3  # linear pieces of a network that an attack follows downhill; guess
     parts_at_once: int = 512  # of a ball around a point of a network; guess
     part_work: int = 100_000_000  # multiplications for all of them; guess: less than 0.1 s
+    sign_runs: int = 20  # of the compiled attack on a network, after which boxes are divided; guess: one is the rule
+    sign_work: int = 20_000_000  # its multiplications between two looks at the clock; guess: some 40 ms
     handed: int = 1  # points of a first search that are attacked besides its answer; guess
     most_ball_parts: int = 20_000  # of a ball, beyond which a solver is asked; guess
 
@@ -75,6 +77,7 @@ class Balls(Group):
 class CentreSearch(Group):
     """Branch and bound over centres of balls, of networks: `ifonly.search.network_balls`."""
 
+    # without the kernel:
     least_units: int = 16  # below which a solver is asked at once; measured: 10 take it 0.7 s, the search up to 3
     most_numbers: int = 20  # in a ball, beyond which a solver is asked at once; measured: sooner with 34, not with 8
     most_nodes: int = 400_000  # after which it gives up; guess
@@ -90,5 +93,7 @@ class CentreSearch(Group):
     weights: int = 5  # halvings of the weight between the rows under two of them; guess
     planes: int = 1  # rounds of further planes through the points that the first ones leave cheapest; guess
     learned: int = 8  # shifts that broke a point, which are tried at further ones; guess
+    kernel_work: int = 20_000_000  # its multiplications between two looks at the clock; guess: some 40 ms
+    kernel_bytes: int = 1 << 29  # of the compiled search's nodes; guess
     on_the_way: int = 65  # points between the row and a training row that are tried; guess
     farthest: float = 2.0  # times the way to the training row, where the last of them lies; guess

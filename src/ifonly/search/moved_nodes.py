@@ -22,6 +22,7 @@ from ifonly.criteria.robustness.shifts import best_shift, inside, on_steps
 from ifonly.criteria.robustness.worst_point import lead_rows
 from ifonly.models.abilities import Layered
 from ifonly.models.forms.backward import EnclosedRows, Layers
+from ifonly.models.forms.signs import Ball
 from ifonly.question.statement import Statement
 from ifonly.search.places import Places
 from ifonly.search.spending import Nodes
@@ -142,6 +143,23 @@ class Surrounding:
     def round(self) -> FloatArray | None:
         """Half-axes of an l2 ball; None: the ball is a box."""
         return self.reach if self.demand.norm == "l2" else None
+
+    def spread(self, values: FloatArray, elsewhere: float = 0.0) -> FloatArray:
+        """Return values of the ball's numbers as one per input."""
+        out = np.full(self._width, elsewhere)
+        out[self._column] = values
+        return out
+
+    def ball(self) -> Ball:
+        """Return the ball as the compiled search sees it."""
+        least, most = (
+            self.spread(end, elsewhere) for end, elsewhere in zip(self._ends, (-np.inf, np.inf), strict=True)
+        )
+        # what an attack lets pass is a quarter of the room
+        passes = 0.125 * self.demand.room
+        asked = 4.0 * float(self.layers.room[-1].max())  # so that rounding does not keep an attack from its end
+        shape = (self.spread(self.reach), least, most, self.spread(self.step), self.round is not None)
+        return Ball(self.layers, *shape, passes, asked)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
     def moved(self, nodes: Nodes, shifts: FloatArray) -> tuple[MovedNodes, EnclosedRows]:

@@ -24,6 +24,7 @@ from ifonly.events import Built
 from ifonly.models.abilities import Layered
 from ifonly.models.forms.backward import EnclosedRows, Planes
 from ifonly.models.forms.propagate import Block
+from ifonly.models.forms.signs import Room, Said, Signs, knows
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
@@ -55,14 +56,14 @@ class NetworkBalls:
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether all that reaches beyond single features is a goal of networks, demanded all over balls.
 
-        Programs of networks with few units are solved sooner, and those of balls in many numbers, which boxes divide slowly.
+        Without the kernel, programs of networks with few units are solved sooner, and those of balls in many numbers, which
+        boxes divide slowly.
         """
-        balls = _balls_of(statement, box)
-        units = max((sum(len(block.constant) for block in _blocks(ball)) for ball in balls), default=-1)
-        numbers, tuning = (
-            max((int((ball.reach > 0.0).sum()) for ball in balls), default=0),
-            statement.query.tuning.centres,
-        )
+        balls, tuning = _balls_of(statement, box), statement.query.tuning.centres
+        if not balls or knows(_blocks(ball) for ball in balls):
+            return bool(balls)
+        units = max(sum(len(block.constant) for block in _blocks(ball)) for ball in balls)
+        numbers = max(int((ball.reach > 0.0).sum()) for ball in balls)
         return units >= tuning.least_units and numbers <= tuning.most_numbers
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
@@ -72,7 +73,7 @@ class NetworkBalls:
             return Found(Ended.GAVE_UP)
         progress.tell(Built(search.layers.n_units, search.n_features))
         search.try_rows()
-        ended = search.run()
+        ended = search.run_signs() if knows(a.layers.blocks for a in search.around) else search.run()
         bound = min(search.bound, search.left_open)
         progress.tell_best(bound)
         if ended is Ended.CLOSED and search.left_open > progress.budget:
@@ -188,6 +189,41 @@ class _Search(Search):
         self._learned: list[list[FloatArray]] = [[] for _ in self.around]
 
     # -- the search ----------------------------------------------------------------------------------------------
+    def run_signs(self) -> Ended:
+        """Search over centres and signs of units, compiled, looking at the deadline and Ctrl-C every few milliseconds."""
+        signs = Signs(self._room(), [a.ball() for a in self.around], self.own.kernel_bytes)
+        while True:
+            if self.deadline.passed:
+                return Ended.LIMIT
+            said = signs.run(self.progress.budget, self.own.kernel_work)
+            self.bound, self.looked = signs.bound, signs.looked
+            if said is Said.CLOSED:  # but for single points that were refused
+                self.left_open, self.bound = min(self.left_open, signs.bound), np.inf
+                return Ended.CLOSED
+            if said is Said.FULL:
+                return Ended.GAVE_UP
+            if said is Said.OFFER:
+                broken = self._attacked(*signs.offered())
+                if broken is not None:
+                    signs.learned(*broken)
+
+    def _room(self) -> Room:
+        free, whole = self.free, self._whole()
+        numbers = (free.home, free.origin, free.rate, free.square, free.price, free.step, free.room)
+        levels = (free.level_cost, free.level_home, whole.allowed[0], free.first)
+        return Room(*numbers, whole.low[0], whole.high[0], *levels, free.elsewhere, free.most, np.empty(0))
+
+    def _attacked(self, numbers: FloatArray, levels: IntArray) -> tuple[int, FloatArray] | None:
+        """Offer a point that no attack breaks; else return the ball and the shift that broke it, if there is one."""
+        u = self._point(numbers, levels, numbers)
+        before = [len(learned) for learned in self._learned]
+        if self._withstands(u):
+            self.incumbents.offer(u)
+            return None
+        broken = (b for b, (learned, n) in enumerate(zip(self._learned, before, strict=True)) if len(learned) > n)
+        b = next(broken, None)
+        return None if b is None else (b, self.around[b].spread(self._learned[b][0]))
+
     def _work(self) -> int:
         return super()._work() * len(self.around)
 
@@ -338,7 +374,7 @@ class _Search(Search):
                 return None
             if found.point is not None:
                 shift = a.drawn_in((found.point - u)[[self.places.schema.starts[j] for j in a.numbers]])
-                self._learned[b] = [shift, *self._learned[b]][: self.own.learned]
+                self._learned[b] = [shift, *self._learned[b]]
                 return False
         return True
 

@@ -8,23 +8,25 @@ as a rule, and what is safe is safe at first sight where few units change their 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
-from ifonly.criteria.robustness.shifts import Parts, best_shift, on_steps
+from ifonly.criteria.robustness.shifts import Parts, best_shift, inside, on_steps
 from ifonly.criteria.robustness.worst_cell import Worst
 from ifonly.data.schema import Numeric
 from ifonly.models.abilities import Layered, LinearScores
 from ifonly.models.form import Form
 from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
+from ifonly.models.forms.signs import Ball, Room, Said, Signs, knows
 from ifonly.program.mip import Affine
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning_forests import Balls
-from ifonly.tolerances import ON_GRID, ORDINARY, ROUNDING
+from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, ON_GRID, ORDINARY, ROUNDING
 
 __all__ = ["lead_rows", "worst_point"]
 
@@ -96,6 +98,10 @@ class _Attack:
             return found
         if not np.isfinite(self.layers.room[-1]).all():
             return None
+        if knows([self.layers.blocks]):
+            found = self._by_signs(deadline, tuning)
+            if found is not None:
+                return found
         at_once = max(1, min(tuning.parts_at_once, tuning.part_work // max(1, self.layers.work)))
         open_, looked = [self.whole], 0
         while open_:
@@ -115,18 +121,72 @@ class _Attack:
                 open_.append(children)
         return Worst(True)
 
+    def _by_signs(self, deadline: Deadline, tuning: Balls) -> Worst | None:
+        """Look for the shift at which a row is lost by most, row by row, by signs of units.
+
+        The search minimises ``slack - by how much the row is lost``, and ends where that is more than the slack. None where
+        that takes it too long, as ellipsoids and several layers may: boxes are divided then.
+        """
+        for row in range(len(self.layers.rows)):
+            signs, runs = Signs(self._room(), [self._lost(row)], tuning.kernel_bytes), 0
+            while (said := signs.run(0.0, tuning.sign_work)) is not Said.CLOSED:
+                worst = (
+                    self._beyond(self._kept(signs.offered()[0]), row, tuning.descents) if said is Said.OFFER else None
+                )
+                if worst is not None or deadline.passed:
+                    return worst or Worst(False)
+                runs += 1
+                if said is Said.FULL or runs == tuning.sign_runs:
+                    return None
+            if signs.bound < np.inf:
+                return None  # a shift within rounding of a tie: neither lost nor safe
+        return Worst(True)
+
+    def _kept(self, shift: FloatArray) -> FloatArray:
+        """Return a shift as one that is surely of the ball."""
+        whole = self.whole
+        own = np.clip(shift, whole.low[0], whole.high[0])
+        return on_steps(own if whole.reach is None else inside(own, whole.reach), self.step)[None]
+
+    def _room(self) -> Room:
+        """Return the shifts of the ball, at no cost but what the row is not lost by."""
+        whole, zero = self.whole, np.zeros(len(self.places))
+        near = ON_GRID * self.step
+        numbers = (zero, zero, zero, zero, zero, self.step, near, whole.low[0] - near, whole.high[0] + near)
+        none = np.zeros(0), np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.int64)
+        axes = np.zeros(0) if whole.reach is None else whole.reach
+        slack = self.demand.room / BEYOND_A_TIE_IN_BALL  # about what the score changes by in the ball
+        return Room(*numbers, *none, -slack, len(zero), axes, 2.0 * slack)
+
+    def _lost(self, row: int) -> Ball:
+        """Return that a row is lost: the lead with its sign changed, beyond what is enough."""
+        layers, zero = self.layers, np.zeros(len(self.places))
+        one = replace(
+            layers,
+            rows=layers.rows[[row]],
+            constant=layers.constant[[row]] + self.least - 0.05 * self.demand.room,
+            room=(*layers.room[:-1], layers.room[-1][[row]]),
+        )
+        return Ball(one, zero, zero - np.inf, zero + np.inf, self.step, False, 0.0)
+
     def _downhill(self, steps: int) -> Worst | None:
         """Follow the linear pieces of every row from the centre, each time to the best shift of the ball for it."""
-        whole, rows = self.whole, np.arange(len(self.layers.rows))
-        shift = np.zeros((len(rows), len(self.places)))
-        tried = []
+        shift = np.zeros((len(self.layers.rows), len(self.places)))
+        tried = list(self._steps(shift, np.arange(len(shift)), steps))
+        return self._flipped(np.concatenate(tried)) if tried else None
+
+    def _beyond(self, shift: FloatArray, row: int, steps: int) -> Worst | None:
+        """Return the worst point on the way downhill from a shift."""
+        return self._flipped(np.concatenate([shift, *self._steps(shift, np.array([row]), steps)]))
+
+    def _steps(self, shift: FloatArray, rows: IntArray, steps: int) -> Iterator[FloatArray]:
+        """Yield the best shifts of the ball for the linear pieces around shifts, one row each, and around those."""
+        whole, which = self.whole, np.arange(len(rows))
         for _ in range(steps):
             slopes, _ = self.layers.tangents(shift)
-            shift = on_steps(
-                best_shift(slopes[rows, rows], whole.low, whole.high, whole.reach, whole.prices)[1], self.step
-            )
-            tried.append(shift)
-        return self._flipped(np.concatenate(tried)) if tried else None
+            best = best_shift(slopes[which, rows], whole.low, whole.high, whole.reach, whole.prices)[1]
+            shift = on_steps(best, self.step)
+            yield shift
 
     def _flipped(self, shifts: FloatArray) -> Worst | None:
         """Return the worst of some shifts, by the form, where its lead is not enough."""
