@@ -145,9 +145,10 @@ class Robustness(Remarks, Criterion, Ranges):
             reach = on_grid(query.schema, radius * ranges, self.norm)
             if i == 0 and self.margin is None and not reach.any():
                 continue
+            tie = 0.0
             if not reach.any() and self.margin is None and not goal.read.form.raw():
                 noise = goal.rounding(goal.read.form, Box.of(query.schema, query.factual))
-                room = goal.lead_in_steps(goal.read.form, noise)
+                room, tie = -noise, goal.lead_in_steps(goal.read.form, noise)
             else:
                 room = _room(query, goal, reach) if reach.any() or not _ties_hold(goal) else 0.0
             limits = Box.of(query.schema, query.factual)
@@ -161,6 +162,7 @@ class Robustness(Remarks, Criterion, Ranges):
                 self.norm,
                 shifts=(np.zeros(len(query.schema)),),
                 limits=limits,
+                tie=tie,
                 radius=radius,
                 ranges=ranges,
                 attacked=_wary(query, goal, reach, 0.5) if reach.any() else None,

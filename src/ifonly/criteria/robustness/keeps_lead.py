@@ -61,7 +61,7 @@ def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Embeds, Encloses):
-    """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter.
+    """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter; more where a tie would be lost.
 
     Attributes
     ----------
@@ -69,8 +69,9 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
         What must hold, of the explained model or of another.
     form
         The scores of that model, refined where it was needed.
-    margin, room
-        The lead that is demanded, and the little more that keeps ties and rounding away.
+    margin, room, tie
+        The lead that is demanded, the little more that keeps ties and rounding away, and how much more it is at least where a
+        tie would be lost.
     reach
         Per feature: how far a number may be off; all zeros for a demand on the answer alone.
     norm
@@ -101,6 +102,7 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
     limits: Box
     nogo: tuple[Box, ...] = ()
     known: tuple[FloatArray, ...] = ()
+    tie: float = 0.0
     radius: float = 0.0
     ranges: FloatArray = field(default_factory=lambda: np.zeros(0))
     attacked: Form | None = None
@@ -219,16 +221,17 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
     def apply(self, problem: Program) -> None:
         """Embed the form once per shift, and demand the lead there; then stay out of the boxes."""
         least = self.margin + max(problem.margin, self.room)
+        lost = max(least, self.margin + self.tie)
         for shift in self.shifts:
             view = copy(problem)
             if shift.any() or self.goal is not problem.query.goal:
                 view.outputs = self.form.embed(problem.mip, Shifted(problem.x, shift))
-            gaps = self.goal.gaps(view.outputs, 0.0)
+            gaps = self.goal.gaps(view.outputs, least, lost)
             for gap in gaps:
-                # lead(clip(x + s)) >= margin + room, for each threshold of the goal
-                problem.mip.row(gap, lower=least)
+                # lead(clip(x + s)) >= margin + room, for each threshold of the goal; where a tie is lost, margin + tie
+                problem.mip.row(gap, lower=0.0)
             if not gaps:
-                view.margin = least
+                view.margin, view.tie = least, lost
                 self.goal.apply(view)
         for box in self.nogo:
             # no-good: some feature leaves the box
@@ -306,12 +309,19 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
         """Return the lead of rows that are off by a shift, by the form."""
         return lead(self.goal, self.goal.read.form(moved(self.limits, U, shift)))
 
+    def _clears(self, U: FloatArray, shift: FloatArray) -> npt.NDArray[np.bool_]:
+        """Say which rows that are off by a shift have enough of a lead; half of what a tie needs is left to rounding."""
+        if not self.tie:
+            return np.asarray(self.leads(U, shift) >= self.enough)
+        scores = self.goal.read.form(moved(self.limits, U, shift))
+        return self.goal.clears(scores, self.enough, self.margin + 0.5 * self.tie)
+
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which rows keep the lead under every known shift, and lie in no box that is ruled out."""
         del query
         good = np.ones(len(U), dtype=np.bool_)
         for shift in self.shifts:
-            good[good] = self.leads(U[good], self._inside(shift)) >= self.enough
+            good[good] = self._clears(U[good], self._inside(shift))
         for box in self.nogo:
             good &= ~box.contains(U)
         return good
