@@ -304,12 +304,12 @@ def test_tables_that_do_not_fit_are_refused() -> None:
     built = kernel._built
     assert built is not None
     with pytest.raises(ValueError, match="number of tables"):
-        built.opened([], 0.0, 0.0, 0, 1, False, 1000)
+        built.opened([], [], None, 0.0, 0, 1, False, 1000)
     with pytest.raises(ValueError, match="no leaves"):
-        built.opened([np.empty(0)] * 24, 0.0, 0.0, 0, 1, False, 1000)
-    tables = [np.zeros(1)] * 24
+        built.opened([np.empty(0)] * 16, [], None, 0.0, 0, 1, False, 1000)
+    tables = [np.zeros(1)] * 16
     with pytest.raises(ValueError, match="bytes, not"):
-        built.opened(tables, 0.0, 0.0, 0, 1, False, 1000)
+        built.opened(tables, [], None, 0.0, 0, 1, False, 1000)
     with pytest.raises(ValueError, match="PyCapsule"):
         built.run(None, 1.0, False, 1, 1)
 

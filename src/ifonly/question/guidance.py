@@ -11,10 +11,11 @@ from ifonly.program.box import Box
 from ifonly.question.abilities import Ability
 from ifonly.question.demand import Demand
 from ifonly.question.query import Query
+from ifonly.question.separation import Separation
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
 
-__all__ = ["Branch", "Branches", "Proposes", "Squeezes", "UnionOfBoxes"]
+__all__ = ["Branch", "Branches", "KeepsDistance", "Proposes", "Squeezes", "UnionOfBoxes"]
 
 
 class Proposes(Demand, Ability):
@@ -70,6 +71,14 @@ class UnionOfBoxes(Demand, Ability):
     @abstractmethod
     def pieces(self, query: Query, box: Box) -> Sequence[Box]:
         """Return boxes, some of them perhaps empty, whose union is what of `box` meets the demand."""
+
+
+class KeepsDistance(Demand, Ability):
+    """A demand for a least distance from a point, counted feature by feature."""
+
+    @abstractmethod
+    def separation(self, query: Query) -> Separation:
+        """Return the point and the distance; a row meets the demand if and only if it is that far away."""
 
 
 class Squeezes(Demand, Ability):

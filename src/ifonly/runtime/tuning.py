@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from ifonly.runtime.tuning_forests import Balls, CentreSearch, PriceSearch
+from ifonly.runtime.tuning_forests import Balls, CentreSearch, CoveringSearch, PriceSearch
 from ifonly.runtime.tuning_group import Group as _Numbers
 from ifonly.runtime.tuning_hulls import ColumnGeneration, Hulls
 from ifonly.runtime.tuning_neighbours import NeighbourSearch
@@ -326,6 +326,7 @@ class Tuning:
     ellipsoid: EllipsoidSearch = field(default=EllipsoidSearch())
     cells: CellSearch = field(default=CellSearch())
     prices: PriceSearch = field(default=PriceSearch())
+    covering: CoveringSearch = field(default=CoveringSearch())
     largest: LargestChangeSearch = field(default=LargestChangeSearch())
     networks: NetworkSearch = field(default=NetworkSearch())
     centres: CentreSearch = field(default=CentreSearch())

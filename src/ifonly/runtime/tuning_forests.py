@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ifonly.runtime.tuning_group import Group
 
-__all__ = ["Balls", "CentreSearch", "PriceSearch"]
+__all__ = ["Balls", "CentreSearch", "CoveringSearch", "PriceSearch"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,22 @@ class PriceSearch(Group):
     weight_share: float = 0.1  # of the size of scores, by which goals differ; guess
     kept_unit: float = 1 / 8  # of the largest value of a leaf, to which kept prices are rounded; measured: 97 bytes
     kept_bytes: int = 48 * 2**20  # of a proof with prices, before they are packed; guess: less than a file may have
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoveringSearch(Group):
+    """Covering problems of distances that are to be kept: `ifonly.search.distances`."""
+
+    plain_parts_compiled: int = 50_000  # of a search over cells, before prices are tried; measured, "At a distance"
+    most_nodes: int = 2_000  # of one region, after which it is left open; guess
+    most_nodes_of_scores: int = 200  # of a box with linear scores, after which a solver takes over; guess
+    steps: int = 200  # of the simplex method, for one relaxation; guess
+    vertices: int = 12  # rounds in which least points of squares become candidates; guess
+    rough: float = 0.01  # share to which that is done where the node is branched on anyway; guess
+    dear: float = 1e4  # price of a unit by which a row falls short, in the unit of the costs; guess
+    list_every: int = 4  # splits after which all points of a region are listed, if they are few; guess
+    most_listed: int = 20_000  # such points; guess: some 20 ms
+    points: int = 4  # earlier answers with one more change that are offered as incumbents; guess
 
 
 @dataclass(frozen=True, kw_only=True)

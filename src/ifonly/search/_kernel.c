@@ -42,10 +42,9 @@ static int divide(Search *s) {
     if (along >= among && along > 0) return after_split(s, split_number(s, k, cell));
     if (among > 0) return after_split(s, split_entry(s, entry));
     meet(s);
-    least(s, s->there_low, s->there_high, s->there_allowed, s->there_numbers, s->there_levels);
-    double paid = total(s->there_numbers, (size_t)s->n_numbers) + total(s->there_levels, (size_t)s->n_categories);
-    if (s->elsewhere + paid <= s->budget) return OFFER;
-    return after_split(s, split_beside(s, 0));
+    for (int32_t i = 0; i < s->n_costs; i++)
+        if (!(cost_of_meeting(s, &s->costs[i]) <= s->budget)) return after_split(s, split_beside(s, &s->costs[i], REFUSED));
+    return OFFER;
 }
 
 static int go_on(Search *s, int met) {
@@ -91,6 +90,10 @@ static int next_part(Search *s) {
     int said = s->n_goals == 1 ? best_for_one_goal(s) : best_for_goals(s);
     if (said == PRUNED || (said == NO_LEAF && s->prices)) return close_part(s);
     if (said < 0) return said == NO_ROOM ? FULL : BROKEN;
+    if (s->sure && reaches_all_over(s)) {
+        meet_everywhere(s);
+        return OFFER;
+    }
     return s->prices ? next_priced(s) : divide(s);
 }
 
@@ -99,7 +102,7 @@ static int search(Search *s, int met, int64_t most_parts, uint64_t most_work) {
     int said = PAUSED;
     s->work = 0;
     if (s->waiting) {
-        said = s->waiting == POINT ? go_on(s, met) : after_split(s, split_beside(s, met));
+        said = s->waiting == POINT ? go_on(s, met) : after_split(s, split_after(s, met));
         s->waiting = 0;
     }
     while (said == PAUSED) {

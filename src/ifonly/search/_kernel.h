@@ -25,21 +25,30 @@ typedef struct {
     int32_t steps;   /* by which its prices are improved */
 } Node;
 
+typedef struct {
+    /* what cells and levels cost, rising to both sides of the cheapest cell of each number (cost_tables.py) */
+    int64_t *cheapest, *up_first, *down_first;
+    double *cost, *dearest, *up, *down, *level_cost;
+    double elsewhere, size;  /* what all other features cost; the largest costs, added up */
+} Costs;
+
 typedef struct Prices Prices;
 
 typedef struct {
     /* the grid: numbers, their cells, categories, their entries (grids.py has the words) */
     int32_t n_numbers, n_categories, n_entries, n_cells, n_words, n_trees, n_goals, n_leaves;
-    int64_t *first, *size, *cheapest, *unchanged, *up_first, *down_first;
-    double *cost, *highest, *dearest, *up, *down;
+    int64_t *first, *size, *unchanged;
+    double *highest;
+    Costs *costs;  /* of the objective, and of surrogates that no answer within the budget exceeds it by */
+    int32_t n_costs;
     int64_t *entry_first, *number_id, *category_id;
     int32_t *word_first, *entry_word, *entry_owner;
     uint64_t *entry_bit, *home, *open;
-    double *level_cost;
-    double elsewhere, dust;
+    double dust;
     int64_t changed_elsewhere, most;
     /* leaves, ordered by tree and value */
     double *values, *need;
+    double *sure;  /* sums of leaves from which on the goal is reached for certain; NULL: any point that is offered will do */
     uint32_t *range_first, *set_first;
     Range *ranges;
     Set *sets;

@@ -93,7 +93,7 @@ static int32_t at_odds(Search *s, int32_t *at_entry) {
 /* -- one part: its children ----------------------------------------------------------------------------------------- */
 static int split_number(Search *s, int32_t k, int32_t cell) {
     /* Behind a cell; the side of the cheapest value is searched first. */
-    int below_first = s->cheapest[k] <= cell;
+    int below_first = s->costs->cheapest[k] <= cell;
     for (int second = 0; second < 2; second++) {
         if (!push(s, 0.5 * s->share, s->own, bit_of(k))) return 0;
         int32_t *low = part_low(s, s->n_nodes - 1);
@@ -124,11 +124,16 @@ static int split_entry(Search *s, int32_t entry) {
     return at_home ? split_levels(s, c, rest, only) : split_levels(s, c, only, rest);
 }
 
-static void meet(Search *s) {
-    /* What all best leaves have in common. */
+static void meet_everywhere(Search *s) {
+    /* All of the part is offered. */
     memcpy(s->there_low, s->low, sizeof(int32_t) * (size_t)s->n_numbers);
     memcpy(s->there_high, s->high, sizeof(int32_t) * (size_t)s->n_numbers);
     memcpy(s->there_allowed, s->allowed, sizeof(uint64_t) * (size_t)s->n_words);
+}
+
+static void meet(Search *s) {
+    /* What all best leaves have in common. */
+    meet_everywhere(s);
     for (int32_t t = 0; t < s->n_trees; t++) {
         int32_t leaf = s->best[t];
         for (uint32_t i = s->range_first[leaf]; i < s->range_first[leaf + 1]; i++) {
@@ -193,22 +198,27 @@ static int split_around(Search *s) {
     return 1;
 }
 
-static int split_beside(Search *s, int met) {
+static double cost_of_meeting(Search *s, const Costs *costs) {
+    least(s, costs, s->there_low, s->there_high, s->there_allowed, s->there_numbers, s->there_levels);
+    return costs->elsewhere +
+           (total(s->there_numbers, (size_t)s->n_numbers) + total(s->there_levels, (size_t)s->n_categories));
+}
+
+static int split_beside(Search *s, const Costs *costs, int met) {
     /* The cheapest point of the meeting is known: cheaper points lie in the other child. 2: there are none. */
     int32_t n = s->n_numbers, at = -1;
     double most = 0.0;
-    if (met == DEAD) return split_around(s);
-    least(s, s->low, s->high, s->allowed, s->least_numbers, s->least_levels);
+    least(s, costs, s->low, s->high, s->allowed, s->least_numbers, s->least_levels);
     for (int32_t k = 0; k < n; k++)
         if (s->there_numbers[k] - s->least_numbers[k] > most) at = k, most = s->there_numbers[k] - s->least_numbers[k];
     for (int32_t c = 0; c < s->n_categories; c++)
         if (s->there_levels[c] - s->least_levels[c] > most) at = n + c, most = s->there_levels[c] - s->least_levels[c];
     if (at < 0) return met ? 2 : split_anywhere(s);
     if (at < n) {
-        int32_t cell = (int32_t)s->cheapest[at];
+        int32_t cell = (int32_t)costs->cheapest[at];
         if (cell < s->there_low[at]) cell = s->there_low[at];
         if (cell > s->there_high[at]) cell = s->there_high[at];
-        return split_number(s, at, cell > s->cheapest[at] ? cell - 1 : cell);
+        return split_number(s, at, cell > costs->cheapest[at] ? cell - 1 : cell);
     }
     int32_t c = at - n, begin = s->word_first[c], words = s->word_first[c + 1] - begin;
     uint64_t *later = s->there_allowed + s->n_words, *sooner = later + words;
@@ -217,4 +227,11 @@ static int split_beside(Search *s, int met) {
         sooner[w] = s->allowed[begin + w] & ~s->there_allowed[begin + w];
     }
     return split_levels(s, c, later, sooner);
+}
+
+static int split_after(Search *s, int met) {
+    /* After an offer: nothing else in the meeting is an answer, or none that is better; or its cheapest point is known. */
+    if (met == DEAD || s->sure) return split_around(s);
+    cost_of_meeting(s, s->costs);
+    return split_beside(s, s->costs, met);
 }

@@ -4,17 +4,17 @@
  */
 
 /* -- one part: what is left of it ----------------------------------------------------------------------------------- */
-static void least(const Search *s, const int32_t *low, const int32_t *high, const uint64_t *allowed, double *numbers,
-                  double *levels) {
+static void least(const Search *s, const Costs *costs, const int32_t *low, const int32_t *high, const uint64_t *allowed,
+                  double *numbers, double *levels) {
     for (int32_t k = 0; k < s->n_numbers; k++) {
-        int64_t at = s->cheapest[k] > low[k] ? s->cheapest[k] : low[k];
+        int64_t at = costs->cheapest[k] > low[k] ? costs->cheapest[k] : low[k];
         if (at > high[k]) at = high[k];
-        numbers[k] = s->cost[s->first[k] + at];
+        numbers[k] = costs->cost[s->first[k] + at];
     }
     for (int32_t c = 0; c < s->n_categories; c++) levels[c] = Py_HUGE_VAL;
     for (int32_t e = 0; e < s->n_entries; e++)
-        if (allowed[s->entry_word[e]] & s->entry_bit[e] && s->level_cost[e] < levels[s->entry_owner[e]])
-            levels[s->entry_owner[e]] = s->level_cost[e];
+        if (allowed[s->entry_word[e]] & s->entry_bit[e] && costs->level_cost[e] < levels[s->entry_owner[e]])
+            levels[s->entry_owner[e]] = costs->level_cost[e];
 }
 
 static int32_t affordable(const double *steps, int64_t begin, int64_t end, double most) {
@@ -50,20 +50,19 @@ static int stays_within_changes(Search *s) {
     return 1;
 }
 
-static int reduced(Search *s) {
-    /* Keep what the budget and the number of changes leave of the part; 0: nothing. */
-    if (!stays_within_changes(s)) return 0;
-    least(s, s->low, s->high, s->allowed, s->least_numbers, s->least_levels);
+static int within_budget(Search *s, const Costs *costs) {
+    /* Keep what the budget leaves of the part by one table of costs; 0: nothing. */
+    least(s, costs, s->low, s->high, s->allowed, s->least_numbers, s->least_levels);
     double paid = total(s->least_numbers, (size_t)s->n_numbers) + total(s->least_levels, (size_t)s->n_categories);
-    double spare = s->budget - s->elsewhere - paid;
+    double spare = s->budget - costs->elsewhere - paid;
     if (!(spare >= 0.0)) return 0;
     if (spare == Py_HUGE_VAL) return 1;
     for (int32_t k = 0; k < s->n_numbers; k++) {
-        double share = (s->least_numbers[k] + spare) / s->dearest[k] + s->dust;
+        double share = (s->least_numbers[k] + spare) / costs->dearest[k] + s->dust;
         double most = 2.0 * k + (share < 1.5 ? share : 1.5);
-        int32_t up = affordable(s->up, s->up_first[k], s->up_first[k + 1], most);
-        int32_t down = affordable(s->down, s->down_first[k], s->down_first[k + 1], most);
-        int32_t low = (int32_t)s->cheapest[k] - down + 1, high = (int32_t)s->cheapest[k] + up - 1;
+        int32_t up = affordable(costs->up, costs->up_first[k], costs->up_first[k + 1], most);
+        int32_t down = affordable(costs->down, costs->down_first[k], costs->down_first[k + 1], most);
+        int32_t low = (int32_t)costs->cheapest[k] - down + 1, high = (int32_t)costs->cheapest[k] + up - 1;
         if (low > s->low[k]) s->low[k] = low;
         if (high < s->high[k]) s->high[k] = high;
     }
@@ -72,8 +71,16 @@ static int reduced(Search *s) {
         double enough = left + s->dust * (left > 0.0 ? left : -left);
         int32_t end = c + 1 < s->n_categories ? (int32_t)s->entry_first[c + 1] : s->n_entries;
         for (int32_t e = (int32_t)s->entry_first[c]; e < end; e++)
-            if (!(s->level_cost[e] <= enough)) s->allowed[s->entry_word[e]] &= ~s->entry_bit[e];
+            if (!(costs->level_cost[e] <= enough)) s->allowed[s->entry_word[e]] &= ~s->entry_bit[e];
     }
+    return 1;
+}
+
+static int reduced(Search *s) {
+    /* Keep what the budget, by every table, and the number of changes leave of the part; 0: nothing. */
+    if (!stays_within_changes(s)) return 0;
+    for (int32_t i = 0; i < s->n_costs; i++)
+        if (!within_budget(s, &s->costs[i])) return 0;
     return 1;
 }
 
@@ -184,4 +191,22 @@ static int best_for_goals(Search *s) {
         s->best[t] = leaves[i];
     }
     return 0;
+}
+
+static int reaches_all_over(Search *s) {
+    /* Whether every point of the part reaches the goal: even the worst open leaves of all trees do together. */
+    const int32_t *own = s->lists + s->own, *leaves = own + s->n_trees + 1;
+    size_t goals = (size_t)s->n_goals;
+    for (size_t g = 0; g < goals; g++) {
+        for (int32_t t = 0; t < s->n_trees; t++) {
+            double worst = s->values[(size_t)leaves[own[t]] * goals + g];
+            for (int32_t i = own[t] + 1; i < own[t + 1]; i++) {
+                double value = s->values[(size_t)leaves[i] * goals + g];
+                if (value < worst) worst = value;
+            }
+            s->tops[t] = worst;
+        }
+        if (!(total(s->tops, (size_t)s->n_trees) >= s->sure[g])) return 0;
+    }
+    return 1;
 }

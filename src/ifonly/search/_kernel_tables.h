@@ -6,10 +6,15 @@
 #define NAME "ifonly.search._kernel.Search"
 
 static void release(Search *s) {
+    for (int32_t i = 0; s->costs && i < s->n_costs; i++) {
+        Costs *c = &s->costs[i];
+        void *tables[] = {c->cheapest, c->up_first, c->down_first, c->cost, c->dearest, c->up, c->down, c->level_cost};
+        for (size_t j = 0; j < sizeof(tables) / sizeof(tables[0]); j++) free(tables[j]);
+    }
     void *blocks[] = {
-        s->first, s->size, s->cheapest, s->unchanged, s->up_first, s->down_first, s->cost, s->highest, s->dearest, s->up,
-        s->down, s->entry_first, s->number_id, s->category_id, s->word_first, s->entry_word, s->entry_owner, s->entry_bit,
-        s->home, s->open, s->level_cost, s->values, s->need, s->range_first, s->set_first, s->ranges, s->sets, s->masks, s->looks,
+        s->first, s->size, s->unchanged, s->highest, s->entry_first, s->number_id, s->category_id, s->word_first, s->entry_word,
+        s->entry_owner, s->entry_bit, s->home, s->open, s->values, s->need, s->sure, s->costs, s->range_first, s->set_first,
+        s->ranges, s->sets, s->masks, s->looks,
         s->nodes, s->parts, s->lists, s->low, s->high, s->there_low, s->there_high, s->allowed, s->there_allowed, s->best,
         s->ended, s->begun, s->total_ended, s->total_begun, s->hold, s->only, s->asked, s->least_numbers, s->least_levels,
         s->there_numbers, s->there_levels, s->tops, s->trail,
@@ -168,28 +173,68 @@ static size_t count_of(PyObject *tables, Py_ssize_t i, size_t item, int *failed)
     return count;
 }
 
-enum { FIRST, SIZE, CHEAPEST, UNCHANGED, UP_FIRST, DOWN_FIRST, COST, HIGHEST, DEAREST, UP, DOWN, NUMBER_ID, ENTRY_FIRST,
-       CATEGORY_ID, HOME, OPEN, LEVEL_COST, BEGIN, END, HOLDS, ORDER, TREE, VALUES, NEED, N_TABLES };
+enum { FIRST, SIZE, UNCHANGED, HIGHEST, NUMBER_ID, ENTRY_FIRST, CATEGORY_ID, HOME, OPEN, BEGIN, END, HOLDS, ORDER, TREE,
+       VALUES, NEED, N_TABLES };
+enum { CHEAPEST, UP_FIRST, DOWN_FIRST, COST, DEAREST, UP, DOWN, LEVEL_COST, ELSEWHERE, N_OF_COSTS };
+
+static int copy_costs(Search *s, PyObject *tables, Costs *to) {
+    /* One table of costs. */
+    size_t n = (size_t)s->n_numbers, e = (size_t)s->n_entries;
+    int failed = 0;
+    if (PySequence_Size(tables) != N_OF_COSTS) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong number of tables of costs");
+        return 0;
+    }
+    size_t ups = count_of(tables, UP, 8, &failed), downs = count_of(tables, DOWN, 8, &failed);
+    double *elsewhere = NULL;
+    int fine = !failed && (to->cheapest = copied(tables, CHEAPEST, 8, n)) && (to->up_first = copied(tables, UP_FIRST, 8, n + 1)) &&
+               (to->down_first = copied(tables, DOWN_FIRST, 8, n + 1)) &&
+               (to->cost = copied(tables, COST, 8, (size_t)s->n_cells)) && (to->dearest = copied(tables, DEAREST, 8, n)) &&
+               (to->up = copied(tables, UP, 8, ups)) && (to->down = copied(tables, DOWN, 8, downs)) &&
+               (to->level_cost = copied(tables, LEVEL_COST, 8, e)) && (elsewhere = copied(tables, ELSEWHERE, 8, 1));
+    if (fine) {
+        to->elsewhere = *elsewhere;
+        for (size_t k = 0; k < n; k++) to->size += to->dearest[k];
+        for (size_t i = 0; i < e; i++) to->size += to->level_cost[i];
+    }
+    free(elsewhere);
+    return fine;
+}
+
+static int copy_all_costs(Search *s, PyObject *costs) {
+    Py_ssize_t count = PySequence_Size(costs);
+    if (count < 1) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "no table of costs");
+        return 0;
+    }
+    if (!(s->costs = calloc((size_t)count, sizeof(Costs)))) return 0;
+    s->n_costs = (int32_t)count;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *tables = PySequence_GetItem(costs, i);
+        int fine = tables && copy_costs(s, tables, &s->costs[i]);
+        Py_XDECREF(tables);
+        if (!fine) return 0;
+    }
+    return 1;
+}
 
 static PyObject *opened(PyObject *self, PyObject *args) {
-    PyObject *tables;
-    double elsewhere, dust, momentum = 0.0, stretch = 0.0, shorter = 0.0, error = 0.0, beyond = 0.0, unit = 0.0, weight_unit = 0.0;
-    PyObject *names = NULL;
+    PyObject *tables, *costs, *sure, *names = NULL;
+    double dust, momentum = 0.0, stretch = 0.0, shorter = 0.0, error = 0.0, beyond = 0.0, unit = 0.0, weight_unit = 0.0;
     long long changed_elsewhere, most, most_bytes;
     int keeps_trail, failed = 0, first_steps = 0, steps = 0, at_once = 0, patience = 0, round_every = 1, tries = 0, counted = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OddLLpL|(iiiiiiiddddddd)O", &tables, &elsewhere, &dust, &changed_elsewhere, &most, &keeps_trail,
-                          &most_bytes, &first_steps, &steps, &at_once, &patience, &round_every, &tries, &counted, &momentum,
-                          &stretch, &shorter, &error, &beyond, &unit, &weight_unit, &names))
+    if (!PyArg_ParseTuple(args, "OOOdLLpL|(iiiiiiiddddddd)O", &tables, &costs, &sure, &dust, &changed_elsewhere, &most,
+                          &keeps_trail, &most_bytes, &first_steps, &steps, &at_once, &patience, &round_every, &tries, &counted,
+                          &momentum, &stretch, &shorter, &error, &beyond, &unit, &weight_unit, &names))
         return NULL;
     if (PySequence_Size(tables) != N_TABLES) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong number of tables");
         return NULL;
     }
-    size_t n = count_of(tables, FIRST, 8, &failed), cells = count_of(tables, COST, 8, &failed);
-    size_t c = count_of(tables, ENTRY_FIRST, 8, &failed), e = count_of(tables, LEVEL_COST, 8, &failed);
+    size_t n = count_of(tables, FIRST, 8, &failed), cells = count_of(tables, HIGHEST, 8, &failed);
+    size_t c = count_of(tables, ENTRY_FIRST, 8, &failed), e = count_of(tables, HOME, 1, &failed);
     size_t leaves = count_of(tables, ORDER, 8, &failed), goals = count_of(tables, NEED, 8, &failed);
-    size_t ups = count_of(tables, UP, 8, &failed), downs = count_of(tables, DOWN, 8, &failed);
     size_t all = n ? count_of(tables, BEGIN, 4, &failed) / n : e ? count_of(tables, HOLDS, 1, &failed) / e : 0;
     if (failed) return NULL;
     size_t largest = (size_t)INT32_MAX / 4;
@@ -201,23 +246,20 @@ static PyObject *opened(PyObject *self, PyObject *args) {
     if (!s) return PyErr_NoMemory();
     s->n_numbers = (int32_t)n, s->n_categories = (int32_t)c, s->n_entries = (int32_t)e, s->n_cells = (int32_t)cells;
     s->n_goals = (int32_t)goals, s->n_leaves = (int32_t)leaves;
-    s->elsewhere = elsewhere, s->dust = dust, s->changed_elsewhere = changed_elsewhere, s->most = most;
+    s->dust = dust, s->changed_elsewhere = changed_elsewhere, s->most = most;
     s->keeps_trail = keeps_trail, s->most_bytes = (size_t)most_bytes;
     unsigned char *home = NULL, *open = NULL, *holds = NULL;
     int32_t *begin = NULL, *end = NULL;
     int64_t *order = NULL, *tree = NULL;
     int fine = (s->first = copied(tables, FIRST, 8, n)) && (s->size = copied(tables, SIZE, 8, n)) &&
-               (s->cheapest = copied(tables, CHEAPEST, 8, n)) && (s->unchanged = copied(tables, UNCHANGED, 8, n)) &&
-               (s->up_first = copied(tables, UP_FIRST, 8, n + 1)) && (s->down_first = copied(tables, DOWN_FIRST, 8, n + 1)) &&
-               (s->cost = copied(tables, COST, 8, cells)) && (s->highest = copied(tables, HIGHEST, 8, cells)) &&
-               (s->dearest = copied(tables, DEAREST, 8, n)) && (s->up = copied(tables, UP, 8, ups)) &&
-               (s->down = copied(tables, DOWN, 8, downs)) && (s->number_id = copied(tables, NUMBER_ID, 8, n)) &&
-               (s->entry_first = copied(tables, ENTRY_FIRST, 8, c)) && (s->category_id = copied(tables, CATEGORY_ID, 8, c)) &&
-               (home = copied(tables, HOME, 1, e)) && (open = copied(tables, OPEN, 1, e)) &&
-               (s->level_cost = copied(tables, LEVEL_COST, 8, e)) && (begin = copied(tables, BEGIN, 4, n * all)) &&
+               (s->unchanged = copied(tables, UNCHANGED, 8, n)) && (s->highest = copied(tables, HIGHEST, 8, cells)) &&
+               (s->number_id = copied(tables, NUMBER_ID, 8, n)) && (s->entry_first = copied(tables, ENTRY_FIRST, 8, c)) &&
+               (s->category_id = copied(tables, CATEGORY_ID, 8, c)) && (home = copied(tables, HOME, 1, e)) &&
+               (open = copied(tables, OPEN, 1, e)) && (begin = copied(tables, BEGIN, 4, n * all)) &&
                (end = copied(tables, END, 4, n * all)) && (holds = copied(tables, HOLDS, 1, e * all)) &&
                (order = copied(tables, ORDER, 8, leaves)) && (tree = copied(tables, TREE, 8, leaves)) &&
-               (s->values = copied(tables, VALUES, 8, leaves * goals)) && (s->need = copied(tables, NEED, 8, goals));
+               (s->values = copied(tables, VALUES, 8, leaves * goals)) && (s->need = copied(tables, NEED, 8, goals)) &&
+               copy_all_costs(s, costs) && (sure == Py_None || (s->sure = copied_from(sure, N_TABLES, 8, goals)));
     for (size_t i = 0; fine && i < leaves; i++) {
         s->n_trees += i == 0 || tree[i] != tree[i - 1];
         if (order[i] < 0 || ((n || e) && (size_t)order[i] >= all)) {

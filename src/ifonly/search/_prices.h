@@ -27,7 +27,8 @@ struct Prices {
     int32_t *tree, *number, *cell;         /* of each split */
     int32_t *range_end, *range_begin;      /* the splits at which each range of a leaf ends and begins; -1: at none */
     double momentum, stretch, shorter, error;  /* of the method; of a sum, as a share of the size of its terms */
-    double size_of_values, size_of_costs, size_of_needs;  /* the largest values and costs, added up; the largest need */
+    double size_of_values, size_of_needs;  /* the largest values, added up; the largest need */
+    const Costs *charged;                  /* the table of costs that the prices of the part at hand go with */
     char *records;
     size_t room_records, record;  /* of the parent of the part at hand */
     /* the part at hand: active splits, their prices, the best ones so far, directions */
@@ -165,12 +166,24 @@ static void forget_payments(Prices *p) {
     for (int32_t i = 0; i < p->n; i++) p->pay_below[p->id[i]] = p->pay_above[p->id[i]] = 0.0;
 }
 
+static void charge_most(Search *s, Prices *p) {
+    /* The table by which the part costs most at least is the one that is likely to close it; the first of equals. */
+    double most = -Py_HUGE_VAL;
+    p->charged = s->costs;
+    for (int32_t i = 0; s->n_costs > 1 && i < s->n_costs; i++) {
+        least(s, &s->costs[i], s->low, s->high, s->allowed, s->least_numbers, s->least_levels);
+        double paid = total(s->least_numbers, (size_t)s->n_numbers) + total(s->least_levels, (size_t)s->n_categories);
+        if (s->costs[i].elsewhere + paid > most) most = s->costs[i].elsewhere + paid, p->charged = &s->costs[i];
+    }
+}
+
 static int priced(Search *s, int32_t steps) {
     /* Improve the prices, close what they close, and keep them for the children; PRUNED, NO_ROOM, FOUND or UNDECIDED. */
     Prices *p = s->prices;
     if (!keep_walk(s, p, s->list, (size_t)s->lists[s->list + (size_t)s->n_trees])) return NO_ROOM;
     size_t walked = (size_t)s->lists[s->own + (size_t)s->n_trees];
     line_up(s, p);
+    charge_most(s, p);
     read_record(s, p);
     if (keeps_prices(s, p)) keep_base(p);
     int said = improve(s, steps);
@@ -182,7 +195,7 @@ static int priced(Search *s, int32_t steps) {
         double value = evaluate(s, p, p->leaf_worth), least = p->need - 2.0 * p->rounding, spare = value - least;
         if (value < p->need - p->rounding) said = PRUNED;
         if (p->mu > 0.0) {
-            double bound = s->elsewhere + (least - (value - p->mu * allowance(s))) / p->mu;
+            double bound = p->charged->elsewhere + (least - (value - p->mu * allowance(s))) / p->mu;
             if (bound > p->bound) p->bound = bound < s->budget ? bound : s->budget;
         }
         if (said != PRUNED) {
@@ -328,8 +341,6 @@ static int open_prices(Search *s, Prices *p) {
         if (fabs(s->need[g]) > p->size_of_needs) p->size_of_needs = fabs(s->need[g]);
     for (size_t g = 0; g < goals; g++) p->weight[g] = 1.0 / (double)goals;
     p->size_of_values = total(s->tops, (size_t)s->n_trees);
-    for (int32_t k = 0; k < s->n_numbers; k++) p->size_of_costs += s->dearest[k];
-    for (int32_t e = 0; e < s->n_entries; e++) p->size_of_costs += s->level_cost[e];
     p->n = p->n_splits;
     for (int32_t i = 0; i < p->n; i++) p->id[i] = i;
     return write_record(s, p, 0);

@@ -26,7 +26,8 @@ static void receive(Search *s, Prices *p) {
     }
     for (int32_t k = 0; k < s->n_numbers; k++) {
         double *worth = p->worth + s->first[k], sum = 0.0, best = -Py_HUGE_VAL;
-        const double *below = p->cell_below + s->first[k], *above = p->cell_above + s->first[k], *cost = s->cost + s->first[k];
+        const double *below = p->cell_below + s->first[k], *above = p->cell_above + s->first[k];
+        const double *cost = p->charged->cost + s->first[k];
         int32_t low = s->low[k], high = s->high[k], home = (int32_t)s->unchanged[k], other = -1;
         for (int32_t c = high; c >= low; c--) worth[c] = (sum += below[c]) - p->mu * cost[c];
         sum = 0.0;
@@ -47,7 +48,7 @@ static void receive(Search *s, Prices *p) {
         p->other[f] = p->chosen[f] = -1;
         for (int32_t e = (int32_t)s->entry_first[c]; e < end; e++) {
             if (!(s->allowed[s->entry_word[e]] & s->entry_bit[e])) continue;
-            double worth = -(p->mu * s->level_cost[e]);
+            double worth = -(p->mu * p->charged->level_cost[e]);
             if (s->home[s->entry_word[e]] & s->entry_bit[e]) own = worth, p->chosen[f] = e;
             else if (worth > best) best = worth, p->other[f] = e;
         }
@@ -136,7 +137,9 @@ static void pick_leaves(Search *s, Prices *p, double *worth_of) {
     s->work += (uint64_t)(own[s->n_trees] + s->n_cells / 8 + p->n);
 }
 
-static double allowance(const Search *s) { return s->budget < Py_HUGE_VAL ? s->budget - s->elsewhere : 0.0; }
+static double allowance(const Search *s) {
+    return s->budget < Py_HUGE_VAL ? s->budget - s->prices->charged->elsewhere : 0.0;
+}
 
 static double evaluate(Search *s, Prices *p, double *worth_of) {
     /* The bound of the score, and how far it may be off: by so many roundings of the sizes of all terms; also what each open
@@ -148,7 +151,7 @@ static double evaluate(Search *s, Prices *p, double *worth_of) {
     take_gains(s, p);
     pick_leaves(s, p, worth_of);
     double prices = total(p->below, (size_t)p->n) + total(p->above, (size_t)p->n);
-    p->rounding = p->error * ((p->size_of_values + p->size_of_needs) + 4.0 * prices + 2.0 * (p->mu * (p->size_of_costs + fabs(allowance(s)))));
+    p->rounding = p->error * ((p->size_of_values + p->size_of_needs) + 4.0 * prices + 2.0 * (p->mu * (p->charged->size + fabs(allowance(s)))));
     double sum = total(p->base, features) + total(p->taken, features);
     return (sum + total(s->tops, (size_t)s->n_trees)) + p->mu * allowance(s);
 }

@@ -88,23 +88,29 @@ static int reaches_with(Search *s, Prices *p, int32_t k, int32_t cell, int keep)
 
 static void bring_home(Search *s, Prices *p, int partly) {
     /* Move numbers home (or, partly, as far as that goes) while the goal is kept, the dearest first; of equals the first. */
-    for (int32_t k = 0; k < s->n_numbers; k++) p->paid[k] = s->cost[s->first[k] + p->point[k]];
+    for (int32_t k = 0; k < s->n_numbers; k++) p->paid[k] = s->costs->cost[s->first[k] + p->point[k]];
     for (int32_t i = 0; i < s->n_numbers; i++) {
         int32_t k = 0;
         for (int32_t j = 1; j < s->n_numbers; j++)
             if (p->paid[j] > p->paid[k]) k = j;
         if (!(p->paid[k] > 0.0)) return;
         p->paid[k] = 0.0;
-        int32_t here = p->point[k], home = (int32_t)s->cheapest[k];
+        int32_t here = p->point[k], home = (int32_t)s->costs->cheapest[k];
         if (home < s->low[k]) home = s->low[k];
         if (home > s->high[k]) home = s->high[k];
         int32_t way = here > home ? 1 : -1;
-        const double *cost = s->cost + s->first[k];
+        const double *cost = s->costs->cost + s->first[k];
         for (int32_t c = home; c != here && cost[c] < cost[here]; c += way) {
             if (p->tries_left-- <= 0) return;
             if (reaches_with(s, p, k, c, 1) || !partly) break;
         }
     }
+}
+
+static double cost_of_point(Search *s, Prices *p, const Costs *costs) {
+    for (int32_t k = 0; k < s->n_numbers; k++) p->paid[k] = costs->cost[s->first[k] + p->point[k]];
+    for (int32_t c = 0; c < s->n_categories; c++) p->paid[s->n_numbers + c] = costs->level_cost[p->point[s->n_numbers + c]];
+    return costs->elsewhere + total(p->paid, (size_t)(s->n_numbers + s->n_categories));
 }
 
 static void look_at_point(Search *s, Prices *p) {
@@ -115,9 +121,9 @@ static void look_at_point(Search *s, Prices *p) {
     p->tries_left = p->tries;
     bring_home(s, p, 0);
     bring_home(s, p, 1);
-    for (int32_t k = 0; k < s->n_numbers; k++) p->paid[k] = s->cost[s->first[k] + p->point[k]];
-    for (int32_t c = 0; c < s->n_categories; c++) p->paid[s->n_numbers + c] = s->level_cost[p->point[s->n_numbers + c]];
-    double cost = s->elsewhere + total(p->paid, features);
+    for (int32_t i = 1; i < s->n_costs; i++)
+        if (!(cost_of_point(s, p, &s->costs[i]) <= s->budget)) return;
+    double cost = cost_of_point(s, p, s->costs);
     if (cost <= s->budget && cost < p->found_cost) {
         p->found_cost = cost;
         memcpy(p->found, p->point, 4 * features);

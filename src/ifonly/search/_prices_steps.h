@@ -25,8 +25,9 @@ static double pushed(double price, int32_t way, double before, double momentum) 
 
 static double paid_by(Search *s, Prices *p) {
     /* The cost of the cells and levels that are worth most, without the features elsewhere. */
-    for (int32_t k = 0; k < s->n_numbers; k++) p->paid[k] = s->cost[s->first[k] + p->chosen[k]];
-    for (int32_t c = 0; c < s->n_categories; c++) p->paid[s->n_numbers + c] = s->level_cost[p->chosen[s->n_numbers + c]];
+    for (int32_t k = 0; k < s->n_numbers; k++) p->paid[k] = p->charged->cost[s->first[k] + p->chosen[k]];
+    for (int32_t c = 0; c < s->n_categories; c++)
+        p->paid[s->n_numbers + c] = p->charged->level_cost[p->chosen[s->n_numbers + c]];
     return total(p->paid, (size_t)(s->n_numbers + s->n_categories));
 }
 

@@ -6,6 +6,7 @@ from ifonly.search.balls import Balls
 from ifonly.search.boxes import Boxes
 from ifonly.search.cells import Cells
 from ifonly.search.composites import Composites
+from ifonly.search.distances import Distances
 from ifonly.search.ellipsoid import Ellipsoid
 from ifonly.search.largest import LargestChange
 from ifonly.search.linear import Knapsack
@@ -33,6 +34,7 @@ _IN_BOXES: tuple[Engine, ...] = (
     LinearBalls(),
     Balls(),
     NetworkBalls(),
+    Distances(),
 )
 ENGINES: tuple[Engine, ...] = (*_IN_BOXES, Unions(_IN_BOXES), Boxes())
 WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # of a solver that is to solve every question: "highs only"

@@ -7,9 +7,6 @@ levels. A part of the box is then a range of cells per number and a set of level
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
 import numpy as np
 import numpy.typing as npt
 
@@ -19,31 +16,12 @@ from ifonly.models.forms.leaves import Leaves
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.question.trail import Ledger
+from ifonly.search.cost_tables import CellCosts, Layout, Part, joined, starts
 from ifonly.search.reduce import Reducer
-from ifonly.tolerances import DUST as _DUST
 
 __all__ = ["Grid", "Part"]
 
 BoolArray = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A part of the box: per number the first and the last cell, per entry of a category whether it is allowed."""
-
-    low: IntArray
-    high: IntArray
-    allowed: BoolArray
-
-    def numbers(self, k: int, low: int, high: int) -> Part:
-        """Return the part with another range for one number."""
-        lows, highs = self.low.copy(), self.high.copy()
-        lows[k], highs[k] = low, high
-        return replace(self, low=lows, high=highs)
-
-    def levels(self, entries: BoolArray) -> Part:
-        """Return the part with fewer levels."""
-        return replace(self, allowed=self.allowed & entries)
 
 
 class Grid:
@@ -56,13 +34,15 @@ class Grid:
     numbers, categories
         The features that open leaves tell apart.
     first
-        Offsets of the cells of each number in `cost`, `value` and `highest` (their last admissible values).
+        Offsets of the cells of each number in `cost`, `value`, `lowest` and `highest` (first and last admissible values).
     begin, end
         The first and the last cell that a leaf allows, shape (numbers, leaves).
     holds
         Whether a leaf allows a level, shape (entries, leaves).
-    elsewhere, changed_elsewhere
-        What all other features must cost, and how many of them must change, because the box demands it.
+    changed_elsewhere
+        How many of all other features must change, because the box demands it.
+    costs, surrogates
+        What cells and levels cost; and other tables in which no answer may exceed the budget either.
     """
 
     def __init__(self, reducer: Reducer, box: Box, leaves: Leaves) -> None:
@@ -70,16 +50,21 @@ class Grid:
         self.factual = reducer.query.factual
         self.numbers = [j for j in leaves.features if leaves.is_numeric[j]]
         self.categories = [j for j in leaves.features if not leaves.is_numeric[j]]
-        self._tabulate_numbers(reducer, box)
-        self._tabulate_levels(reducer, box)
+        cells, levels = self._tabulate_numbers(reducer, box), self._tabulate_levels(reducer, box)
         others = [j for j in range(len(self.schema)) if j not in leaves.features]
-        self.elsewhere = float(sum(reducer.forced_one(box, j) for j in others))
+        elsewhere = float(sum(reducer.forced_one(box, j) for j in others))
         self.changed_elsewhere = sum(not box.contains_at(j, self.factual[None, :])[0] for j in others)
+        # Staying is never dearer; where a change costs nothing, it still is a change.
+        cheapest = np.where(self.unchanged >= 0, self.unchanged, [int(c.argmin()) for c in cells]).astype(np.int64)
+        self.layout = Layout(self.first, self.entry_first, self.owner)
+        self.costs = CellCosts(self.layout, cells, cheapest, levels, elsewhere)
+        self.surrogates: tuple[CellCosts, ...] = ()
 
     # -- tables -------------------------------------------------------------------------------------------------
-    def _tabulate_numbers(self, reducer: Reducer, box: Box) -> None:
+    def _tabulate_numbers(self, reducer: Reducer, box: Box) -> list[FloatArray]:
+        """Tabulate cells, and return what the cells of each number cost."""
         leaves, n = self.leaves, len(self.numbers)
-        costs, values, ends = [], [], []
+        costs, values, begins, ends = [], [], [], []
         self.begin = np.zeros((n, len(leaves.node)), dtype=np.int32)
         self.end = np.zeros((n, len(leaves.node)), dtype=np.int32)
         self.unchanged = np.full(n, -1)
@@ -94,34 +79,28 @@ class Grid:
             self.end[k] = position.searchsorted(leaves.high_of[j], side="right") - 1
             costs.append(reducer.separable.numeric(j, nearest - hat))
             values.append(nearest)
+            begins.append(cells.low)
             ends.append(cells.high)
             same = np.flatnonzero(nearest == hat)
             if same.size:
                 self.unchanged[k] = same[0]
         self.size = np.array([len(c) for c in costs], dtype=np.int64)
-        self.first = _starts(costs)
-        self.cost, self.value, self.highest = _joined(costs), _joined(values), _joined(ends)
-        # Staying is never dearer; where a change costs nothing, it still is a change.
-        self.cheapest = np.where(self.unchanged >= 0, self.unchanged, [int(c.argmin()) for c in costs]).astype(np.int64)
+        self.first = starts(costs)
+        self.value, self.highest, self.lowest = joined(values), joined(ends), joined(begins)
         self.number_of = np.repeat(np.arange(n), self.size)
-        # Concatenate the per-feature cost curves, normalised and offset by 2k, so that one `searchsorted` serves all.
-        self.dearest = np.array([c.max() or 1.0 for c in costs])
-        shares = [2.0 * k + c / dearest for k, (c, dearest) in enumerate(zip(costs, self.dearest, strict=True))]
-        up = [share[h:] for share, h in zip(shares, self.cheapest, strict=True)]
-        down = [share[h::-1] for share, h in zip(shares, self.cheapest, strict=True)]
-        self.up, self.down = _joined(up), _joined(down)
-        self.up_first, self.down_first = _starts(up), _starts(down)
+        return costs
 
-    def _tabulate_levels(self, reducer: Reducer, box: Box) -> None:
+    def _tabulate_levels(self, reducer: Reducer, box: Box) -> FloatArray:
+        """Tabulate entries, and return what they cost."""
         every = np.arange(self.schema.width)
         spans = [every[self.schema.slice(j)] for j in self.categories]
-        self.entries = _joined(spans).astype(np.int64)
-        self.entry_first = _starts(spans)
+        self.entries = joined(spans).astype(np.int64)
+        self.entry_first = starts(spans)
         self.owner = np.repeat(np.arange(len(spans)), [len(span) for span in spans])
         self.home = self.factual[self.entries] > 0
-        self.level_cost = reducer.separable.entries(self.schema, self.factual, self.entries)
         self.holds = np.ascontiguousarray(self.leaves.levels[:, self.entries].T)
         self.open = box.allowed[self.entries]
+        return reducer.separable.entries(self.schema, self.factual, self.entries)
 
     def span(self, c: int) -> slice:
         """Return where the entries of a category are."""
@@ -143,24 +122,34 @@ class Grid:
         return Part(np.zeros(len(self.numbers), dtype=np.int64), self.size - 1, self.open.copy())
 
     # -- costs --------------------------------------------------------------------------------------------------
+    @property
+    def cost(self) -> FloatArray:
+        """Cost of each cell: that of its point nearest to the factual."""
+        return self.costs.cost
+
+    @property
+    def cheapest(self) -> IntArray:
+        """Cheapest cell of each number."""
+        return self.costs.cheapest
+
+    @property
+    def level_cost(self) -> FloatArray:
+        """Cost of each level."""
+        return self.costs.level_cost
+
+    @property
+    def elsewhere(self) -> float:
+        """Least cost of all features that open leaves do not tell apart."""
+        return self.costs.elsewhere
+
+    @property
+    def tables(self) -> tuple[CellCosts, ...]:
+        """The table of the objective, and those of surrogates: no answer within the budget exceeds it in any of them."""
+        return (self.costs, *self.surrogates)
+
     def least(self, part: Part) -> tuple[FloatArray, FloatArray]:
         """Return the least that each number and each category must cost (infinity: nothing is left of a category)."""
-        at = np.minimum(np.maximum(self.cheapest, part.low), part.high)
-        levels = np.where(part.allowed, self.level_cost, np.inf)
-        return self.cost[self.first + at], np.minimum.reduceat(levels, self.entry_first) if levels.size else levels
-
-    def within(self, part: Part, left: tuple[FloatArray, FloatArray]) -> Part:
-        """Return the part in which each number and each category costs at most what is left for it."""
-        most = 2.0 * np.arange(len(self.numbers)) + np.minimum(left[0] / self.dearest + _DUST, 1.5)
-        up = self.up.searchsorted(most, side="right") - self.up_first
-        down = self.down.searchsorted(most, side="right") - self.down_first
-        low = np.maximum(part.low, self.cheapest - down + 1)
-        high = np.minimum(part.high, self.cheapest + up - 1)
-        allowed = part.allowed
-        if self.entries.size:
-            enough = left[1] + _DUST * np.abs(left[1])
-            allowed = allowed & (self.level_cost <= enough[self.owner])
-        return Part(low, high, allowed)
+        return self.costs.least(part)
 
     def changed(self, part: Part) -> tuple[BoolArray, BoolArray]:
         """Return the numbers and the categories that cannot stay as they are."""
@@ -178,11 +167,12 @@ class Grid:
                 return None
             if count == most:
                 part = self.staying(part, away)
-        numbers, levels = self.least(part)
-        spare = budget - self.elsewhere - float(numbers.sum() + levels.sum())
-        if not spare >= 0.0:
-            return None
-        return part if spare == np.inf else self.within(part, (numbers + spare, levels + spare))
+        for table in self.tables:
+            left = table.reduced(part, budget)
+            if left is None:
+                return None
+            part = left
+        return part
 
     def staying(self, part: Part, away: tuple[BoolArray, BoolArray]) -> Part:
         """Return the part in which everything but what is `away` already stays as it is."""
@@ -243,13 +233,3 @@ class Grid:
             u[self.schema.slice(j)] = 0.0
             u[self.schema.starts[j] + int(levels[self.span(c)].argmin())] = 1.0
         return u
-
-
-def _joined(parts: Sequence[FloatArray] | Sequence[IntArray]) -> FloatArray:
-    """Return arrays one after the other, and an empty one for none."""
-    return np.concatenate(parts) if parts else np.empty(0)
-
-
-def _starts(parts: Sequence[FloatArray] | Sequence[IntArray]) -> IntArray:
-    """Return where each of the joined arrays begins."""
-    return np.cumsum([0, *(len(part) for part in parts)])[:-1].astype(np.int64)

@@ -81,6 +81,7 @@ class Improving:
 
         `cost` is the bound of the parent.
         """
+        self.tables.charge_most(part)
         run, base = _Run(self, part, leaves, budget), self.tables.active(parent, part, leaves)
         prices = run.improve(base, steps)
         if prices is not None and self.keeping is not None:
@@ -91,7 +92,7 @@ class Improving:
             return None
         least = bound.need - 2.0 * bound.rounding
         if prices.mu > 0.0:
-            own = self.grid.elsewhere + (least - (bound.value - prices.mu * run.allowance)) / prices.mu
+            own = self.tables.charged.elsewhere + (least - (bound.value - prices.mu * run.allowance)) / prices.mu
             if own > cost:
                 cost = min(budget, own)
         left = self._left(part, leaves, bound, bound.value - least)
@@ -169,7 +170,7 @@ class _Run:
         self.tables, self.method, self.deadline = improving.tables, improving.method, improving.deadline
         self.keeping = improving.keeping
         self.grid, self.part, self.leaves, self.budget = improving.grid, part, leaves, budget
-        self.allowance = budget - self.grid.elsewhere if budget < np.inf else 0.0
+        self.allowance = budget - self.tables.charged.elsewhere if budget < np.inf else 0.0
         self.ended = np.zeros(len(self.grid.cost), dtype=np.int64)
         self.begun = np.zeros(len(self.grid.cost), dtype=np.int64)
         self.counted, self.point, self.tries = 0, None, 0
@@ -285,7 +286,7 @@ class _Run:
         point, self.tries = chosen.copy(), self.method.tries
         for partly in (False, True):
             self._bring_home(point, partly=partly)
-        if self.grid.elsewhere + self.tables.costs(point) <= self.budget:
+        if all(t.elsewhere + self.tables.costs_by(t, point) <= self.budget for t in self.grid.tables):
             self.point = point
 
     def _bring_home(self, point: IntArray, *, partly: bool) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.tuning import CellSearch
+from ifonly.search.cost_tables import CellCosts
 from ifonly.search.grids import Grid, Part
 from ifonly.search.split_prices import Method
 from ifonly.tolerances import DUST
@@ -102,6 +103,11 @@ class Tables(Protocol):
         """Sum that the best leaves must reach, per goal."""
         ...
 
+    @property
+    def sure(self) -> FloatArray | None:
+        """Sum from which on leaves reach a goal for certain, where whole parts are offered; None: points are."""
+        ...
+
 
 class Kernel:
     """One search of a grid by the compiled kernel.
@@ -136,24 +142,21 @@ class Kernel:
         tuning = tables.tuning
         self._grid, self._work = tables.grid, tuning.kernel_work
         grid = self._grid
-        whole = (
-            *(grid.first, grid.size, grid.cheapest, grid.unchanged),
-            *(np.append(grid.up_first, len(grid.up)), np.append(grid.down_first, len(grid.down))),
-        )
-        real = (grid.cost, grid.highest, grid.dearest, grid.up, grid.down)
-        listed: list[object] = [_as(np.int64, table) for table in whole]
-        listed += [_as(np.float64, table) for table in real]
+        listed: list[object] = [_as(np.int64, table) for table in (grid.first, grid.size, grid.unchanged)]
+        listed.append(_as(np.float64, grid.highest))
         listed += [_as(np.int64, table) for table in (grid.numbers, grid.entry_first, grid.categories)]
         listed += [_as(np.bool_, table) for table in (grid.home, grid.open)]
-        listed += [_as(np.float64, grid.level_cost), _as(np.int32, grid.begin), _as(np.int32, grid.end)]
+        listed += [_as(np.int32, grid.begin), _as(np.int32, grid.end)]
         listed += [_as(np.bool_, grid.holds), _as(np.int64, order), _as(np.int64, tables.tree[order])]
         listed += [_as(np.float64, tables.values[order]), _as(np.float64, tables.need)]
         count = int(grid.changed_elsewhere)
         prices: tuple[object, ...] = () if method is None else (tuple(method),)
         if method is not None and names is not None:
             prices += (_as(np.int64, names),)
+        costs = [_listed(table) for table in grid.tables]
+        sure = None if tables.sure is None else _as(np.float64, tables.sure)
         self._search = _built.opened(
-            listed, grid.elsewhere, DUST, count, int(most), keeps_trail, tuning.kernel_bytes, *prices
+            listed, costs, sure, DUST, count, int(most), keeps_trail, tuning.kernel_bytes, *prices
         )
 
     def run(self, budget: float, met: Offer, most_parts: int) -> Run:
@@ -170,6 +173,14 @@ class Kernel:
         allowed = np.zeros(len(grid.entries), dtype=np.bool_)
         _built.meeting(self._search, low, high, allowed)
         return Part(low, high, allowed)
+
+
+def _listed(table: CellCosts) -> list[object]:
+    """Return the arrays of a table of costs, in the order in which the kernel takes them."""
+    ends = np.append(table.up_first, len(table.up)), np.append(table.down_first, len(table.down))
+    listed = [_as(np.int64, array) for array in (table.cheapest, *ends)]
+    real = (table.cost, table.dearest, table.up, table.down, table.level_cost, [table.elsewhere])
+    return listed + [_as(np.float64, array) for array in real]
 
 
 def _as(dtype: type, table: object) -> object:

@@ -35,6 +35,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.tuning import PriceSearch
+from ifonly.search.cost_tables import CellCosts
 from ifonly.search.grids import Grid, Part
 from ifonly.tolerances import SPACING
 
@@ -163,9 +164,14 @@ class PriceTables:
         heads = np.flatnonzero(np.diff(self.tree_of[order], prepend=-1))
         self.size_of_values = float(np.maximum.reduceat(np.abs(self.values[order]).max(axis=1), heads).sum())
         self.size_of_needs = float(np.abs(need).max()) if len(need) > 1 else 0.0
-        self.size_of_costs = 0.0
-        for size in (*grid.dearest.tolist(), *grid.level_cost.tolist()):
-            self.size_of_costs += size
+        self.charged, self.size_of_costs = grid.costs, _size_of(grid.costs)
+
+    def charge_most(self, part: Part) -> None:
+        """Charge by the table by which a part costs most at least: it is the one that is likely to close it."""
+        tables = self.grid.tables
+        if len(tables) > 1:
+            self.charged = max(tables, key=lambda table: table.bound(part))
+            self.size_of_costs = _size_of(self.charged)
 
     def _tabulate_splits(self, order: IntArray) -> None:
         grid, n = self.grid, len(self.grid.cost)
@@ -266,7 +272,7 @@ class PriceTables:
         chosen, other = np.full(n, -1), np.full(n, -1)
         for k in range(len(grid.numbers)):
             here = slice(int(grid.first[k] + part.low[k]), int(grid.first[k] + part.high[k]) + 1)
-            worth = below[here][::-1].cumsum()[::-1] - prices.mu * grid.cost[here]
+            worth = below[here][::-1].cumsum()[::-1] - prices.mu * self.charged.cost[here]
             worth[1:] += above[here].cumsum()[:-1]
             cells[here] = worth
             home = int(grid.unchanged[k] - part.low[k])
@@ -280,7 +286,7 @@ class PriceTables:
             chosen[k] = grid.unchanged[k] if stays else other[k]
             base[k] = worth[home] if stays else top
             gain[k] = top - worth[home] if stays and top > worth[home] else 0.0
-        levels = np.where(part.allowed, -(prices.mu * grid.level_cost), -np.inf)
+        levels = np.where(part.allowed, -(prices.mu * self.charged.level_cost), -np.inf)
         for c in range(len(grid.categories)):
             span, f = grid.span(c), len(grid.numbers) + c
             own = np.flatnonzero(grid.home[span] & part.allowed[span])
@@ -321,9 +327,21 @@ class PriceTables:
         return np.asarray(self.values[bound.best].sum(axis=0) - self.need)
 
     def costs(self, chosen: IntArray) -> float:
-        """Return the cost of cells and levels."""
-        grid, n = self.grid, len(self.grid.numbers)
-        return float(np.concatenate([grid.cost[grid.first + chosen[:n]], grid.level_cost[chosen[n:]]]).sum())
+        """Return the cost of cells and levels by the table that is charged."""
+        return self.costs_by(self.charged, chosen)
+
+    def costs_by(self, table: CellCosts, chosen: IntArray) -> float:
+        """Return the cost of cells and levels by any table."""
+        n = len(self.grid.numbers)
+        return float(np.concatenate([table.cost[self.grid.first + chosen[:n]], table.level_cost[chosen[n:]]]).sum())
+
+
+def _size_of(table: CellCosts) -> float:
+    """Return the largest costs of a table, added up one after the other."""
+    total = 0.0
+    for size in (*table.dearest.tolist(), *table.level_cost.tolist()):
+        total += size
+    return total
 
 
 def _weighted(weights: FloatArray, of_goals: FloatArray) -> FloatArray:

@@ -23,9 +23,10 @@ from ifonly.question.costs import Costs
 from ifonly.question.criterion import Couples, Criterion
 from ifonly.question.demand import Demand
 from ifonly.question.further import Further
-from ifonly.question.guidance import UnionOfBoxes
+from ifonly.question.guidance import KeepsDistance, UnionOfBoxes
 from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.separation import Separation
 from ifonly.question.words import number
 from ifonly.tolerances import ANOTHER_ANSWER, LP_ROOM, ROUNDING, STORED_MOVE
 from ifonly.tolerances import ON_GRID as _DUST
@@ -129,7 +130,7 @@ class LeaveOne(UnionOfBoxes, Distinct):
 
 
 @dataclass(frozen=True, eq=False)
-class Apart(Distinct):
+class Apart(KeepsDistance, Distinct):
     r"""The distance to an earlier answer ``y`` must be at least ``least``, in the l1 metric of the query's proximity.
 
     ``sum_j r_j t_j + sum_j w_j [another level] >= least`` with ``t_j <= |x_j - y_j|``, which is not convex: with the
@@ -164,6 +165,13 @@ class Apart(Distinct):
         costs = self.metric.costs(self._from_point(query))
         assert costs is not None  # the l1 metric is separable
         return costs
+
+    def separation(self, query: Query) -> Separation:
+        """Return the earlier answer, and how far from it a row must lie to meet the demand."""
+        schema, costs = query.schema, self._costs(query)
+        counts = np.zeros(len(schema), dtype=np.bool_)
+        counts[sorted(self.among)] = True
+        return Separation(self.point, costs.linear * counts, costs.levels * counts[schema.owner], self._enough)
 
     def cuts(self, query: Query) -> Mapping[int, FloatArray]:
         """Cut every number at the earlier answer, so that a literal says on which side one is."""
