@@ -193,20 +193,32 @@ static int best_for_goals(Search *s) {
     return 0;
 }
 
-static int reaches_all_over(Search *s) {
-    /* Whether every point of the part reaches the goal: even the worst open leaves of all trees do together. */
-    const int32_t *own = s->lists + s->own, *leaves = own + s->n_trees + 1;
+static int worst_reach(Search *s, size_t list) {
+    /* Whether even the worst leaves of a list that are open in the part reach the goal together. */
+    const int32_t *own = s->lists + list, *leaves = own + s->n_trees + 1;
     size_t goals = (size_t)s->n_goals;
     for (size_t g = 0; g < goals; g++) {
         for (int32_t t = 0; t < s->n_trees; t++) {
-            double worst = s->values[(size_t)leaves[own[t]] * goals + g];
-            for (int32_t i = own[t] + 1; i < own[t + 1]; i++) {
+            double worst = Py_HUGE_VAL;
+            for (int32_t i = own[t]; i < own[t + 1]; i++) {
                 double value = s->values[(size_t)leaves[i] * goals + g];
-                if (value < worst) worst = value;
+                if (value < worst && is_open(s, leaves[i])) worst = value;
             }
             s->tops[t] = worst;
         }
         if (!(total(s->tops, (size_t)s->n_trees) >= s->sure[g])) return 0;
     }
     return 1;
+}
+
+static int reaches_all_over(Search *s) {
+    /* Whether every point of the part reaches the goal; prices close leaves that lie in it, so all leaves are then looked at. */
+    if (!worst_reach(s, s->own)) return 0;
+    if (!s->prices) return 1;
+    uint64_t smaller = s->smaller;
+    s->smaller = ~(uint64_t)0;
+    s->work += (uint64_t)s->n_leaves;
+    int said = worst_reach(s, 0);
+    s->smaller = smaller;
+    return said;
 }

@@ -300,7 +300,7 @@ class Splitting:
         best = self._best(part, leaves)
         if best is None:
             return []
-        if self.sure is not None and self._reaches_all_over(leaves, self.sure):
+        if self.sure is not None and self._reaches_all_over(part, leaves, self.sure):
             self._offer(part)
             return []
         if node.prices is not None and self.improving is not None:
@@ -371,10 +371,19 @@ class Splitting:
             best = leaves[hits[np.diff(tree[hits], prepend=-1) != 0]]
         return self.branching.best(part, best)
 
-    def _reaches_all_over(self, leaves: IntArray, sure: FloatArray) -> bool:
-        """Whether every point of a part reaches the goal: even the worst open leaves of all trees do together."""
+    def _reaches_all_over(self, part: Part, leaves: IntArray, sure: FloatArray) -> bool:
+        """Whether every point of a part reaches the goal: even the worst leaves of all trees that lie in it do together."""
+        if not self._worst_reach(leaves, sure):
+            return False
+        return self.method is None or self._worst_reach(self._inside(part), sure)  # prices close leaves that lie in it
+
+    def _worst_reach(self, leaves: IntArray, sure: FloatArray) -> bool:
         first = np.flatnonzero(np.diff(self.tree[leaves], prepend=-1))
         return bool((np.minimum.reduceat(self.values[leaves], first, axis=0).sum(axis=0) >= sure).all())
+
+    def _inside(self, part: Part) -> IntArray:
+        """Return all leaves that lie in a part."""
+        return self.grid.alive(part, self.grid.whole(), self._inhabited())
 
     # -- best leaves that meet ----------------------------------------------------------------------------------
     def _beside(self, part: Part, meeting: Part) -> list[Part]:
@@ -428,7 +437,9 @@ class Splitting:
         """Search an intersection in which the goal is reached, or all of a part; say what became of it."""
         assert self.inside is not None
         if not self.reducer.goal.holds(self.incumbents.query, u[None, :])[0]:
-            return Offer.DEAD
+            tree = self.tree[self._inside(meeting)]
+            if len(tree) == len(np.unique(tree)):  # one leaf of each: all points have the same scores
+                return Offer.DEAD
         if not self.inside.search(self.grid, self.box, meeting, u, self.deadline):
             return Offer.REFUSED
         self.met = True

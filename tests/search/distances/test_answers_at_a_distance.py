@@ -98,6 +98,30 @@ def test_a_search_that_begins_again_with_prices_looks_at_all_of_its_parts(monkey
     assert began
 
 
+@pytest.mark.parametrize("kernel", ["compiled", "numpy"])
+@pytest.mark.parametrize(("seed", "family"), [(31, "tree"), (32, "forest")])
+def test_leaves_that_prices_close_still_lie_in_their_part(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, seed: int, family: str
+) -> None:
+    """Where all leaves that are left open reach the goal, points in those that are closed may miss it."""
+    if kernel == "numpy":
+        monkeypatch.setenv("IFONLY_KERNEL", "numpy")
+    world, usual = world_of(seed, family), Tuning()
+    tuning = replace(
+        usual,
+        covering=replace(usual.covering, plain_parts_compiled=1),
+        prices=replace(usual.prices, plain_parts=1),
+    )
+    explainer = Explainer(world.model, world.X, criteria=[Sparsity(price=0.1)], tuning=tuning)
+    for row in world.factuals(2):
+        answer = explainer.explain(row, want="yes", n=4, criteria=[Diversity("iterate", distance=0.3)])
+        left = np.where(world.said, world.costs(row, 0.1), np.inf)
+        for found in answer:
+            assert found.certificate.proven
+            assert found.certificate.objective == pytest.approx(left.min(), abs=1e-9)
+            left = np.where(world.moves(found.row).sum(axis=1) >= 0.3 - 1e-9, left, np.inf)
+
+
 @pytest.mark.parametrize("kind", ["logistic", "forest"])
 def test_continuous_numbers_cost_what_the_solver_finds(kind: str) -> None:
     rng = np.random.default_rng(5)
