@@ -25,8 +25,8 @@ from ifonly.program.mip import MipArrays
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT, ColumnGeneration
 from ifonly.solvers.bounds import SafeBounds
+from ifonly.solvers.column_prices import Least, Pricer
 from ifonly.solvers.highs import load
-from ifonly.solvers.pricing import Least, Pricer
 from ifonly.tolerances import LP_EXACT, LP_ROOM, SHORT_SUM
 
 __all__ = ["Block", "PricedProgram", "Relaxed", "expanded"]

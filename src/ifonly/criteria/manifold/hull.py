@@ -19,8 +19,8 @@ from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.memo import cached_property
 from ifonly.runtime.tuning import DEFAULT, Tuning
+from ifonly.solvers.column_prices import Pricer
 from ifonly.solvers.priced_lp import Block, PricedProgram
-from ifonly.solvers.pricing import Pricer
 from ifonly.tolerances import LP_EXACT as _BEYOND
 from ifonly.tolerances import LP_ROOM as _ROOM
 from ifonly.tolerances import ROUNDING as _WOLFE_DUST

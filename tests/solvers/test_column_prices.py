@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifonly.runtime.tuning import ColumnGeneration
-from ifonly.solvers.pricing import Pricer
+from ifonly.solvers.column_prices import Pricer
 
 FEW = ColumnGeneration(many=40, listed=24, directions=3)
 
