@@ -11,9 +11,7 @@ The search is compiled (`_balls.c`). Without a compiler robust questions go to t
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from enum import IntEnum
 from types import ModuleType
 
 import numpy as np
@@ -31,6 +29,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Enclosed, Encloses
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.kernels import Said, is_on
 from ifonly.search.ball_tables import MOST_LEVELS, BallTables, kind_of
 from ifonly.search.engine import NO_SOLVER, fills_gaps
 from ifonly.search.incumbents import Incumbents
@@ -46,17 +45,8 @@ else:
     _built = _balls
 
 
-class Said(IntEnum):
-    """State in which the kernel returns."""
-
-    CLOSED = 0  # no node is left that may hold a better answer
-    PAUSED = 1  # a share of the work is done
-    OFFER = 2  # a robust point is to be offered, and the next run told whether it was taken
-    FULL = 3  # the memory that it may use is not enough
-
-
 def _compiled() -> bool:
-    return _built is not None and os.environ.get("IFONLY_KERNEL", "").strip().lower() != "numpy"
+    return is_on(_built)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ compiler the package is installed without it, and the NumPy search serves. ``IFO
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from enum import IntEnum
 from types import ModuleType
@@ -15,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
+from ifonly.runtime.kernels import Said, in_words, is_on
 from ifonly.runtime.tuning import CellSearch
 from ifonly.search.cost_tables import CellCosts
 from ifonly.search.grids import Grid, Part
@@ -30,27 +30,15 @@ except ImportError:  # no compiler when the package was installed
 else:
     _built = _kernel
 
-_SWITCH = "IFONLY_KERNEL"
-
 
 def compiled() -> bool:
     """Whether the compiled kernel is there, and was not turned off."""
-    return _built is not None and os.environ.get(_SWITCH, "").strip().lower() != "numpy"
+    return is_on(_built)
 
 
 def kernel_in_use() -> str:
     """Return the name of the kernel that searches cells: "compiled" or "NumPy"."""
-    return "compiled" if compiled() else "NumPy"
-
-
-class Said(IntEnum):
-    """State in which the kernel returns."""
-
-    CLOSED = 0  # nothing is left open
-    PAUSED = 1  # a share of the work is done
-    OFFER = 2  # the best leaves meet: their point is to be offered, and the next run told whether it was taken
-    FULL = 3  # the memory that it may use is not enough
-    BROKEN = 4  # a tree without an open leaf, which there cannot be
+    return in_words(compiled=compiled())
 
 
 class Offer(IntEnum):

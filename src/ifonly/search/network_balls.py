@@ -24,7 +24,7 @@ from ifonly.events import Built
 from ifonly.models.abilities import Layered
 from ifonly.models.forms.backward import EnclosedRows, Planes
 from ifonly.models.forms.propagate import Block
-from ifonly.models.forms.signs import Room, Said, Signs, knows
+from ifonly.models.forms.signs import Room, Signs, knows
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
@@ -32,6 +32,7 @@ from ifonly.question.demand import BoxDemand
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
+from ifonly.runtime.kernels import Said
 from ifonly.search.best_first import BestFirst
 from ifonly.search.cheapest_points import Row, cheapest_point
 from ifonly.search.engine import NO_SOLVER, Separable, fills_gaps

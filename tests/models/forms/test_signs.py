@@ -11,7 +11,8 @@ import pytest
 from ifonly.models.forms import signs
 from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
-from ifonly.models.forms.signs import Ball, Room, Said, Signs, kernel_in_use, knows
+from ifonly.models.forms.signs import Ball, Room, Signs, kernel_in_use, knows
+from ifonly.runtime.kernels import Said
 
 compiled = pytest.mark.skipif(signs._built is None, reason="the kernel is not built")
 N, LEVELS = 3, 3  # numbers, and levels of one category

@@ -22,9 +22,10 @@ from ifonly.models.abilities import Layered, LinearScores
 from ifonly.models.form import Form
 from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
-from ifonly.models.forms.signs import Ball, Room, Said, Signs, knows
+from ifonly.models.forms.signs import Ball, Room, Signs, knows
 from ifonly.program.mip import Affine
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.kernels import Said
 from ifonly.runtime.tuning_forests import Balls
 from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, ON_GRID, ORDINARY, ROUNDING
 

@@ -4,23 +4,7 @@ enum {
     N_BLOCK, N_WEIGHTS, N_CONSTANT, N_SLOPE, N_UNIT_ROOM, N_ROWS, N_ROW_CONSTANT, N_ROW_ROOM, N_REACH, N_END_LOW, N_END_HIGH, N_GRID, N_PARTS
 };
 
-/* Copy one table of a list; NULL, with an error, where its size is not what it should be (any size: -1). */
-static void *copied(PyObject *tables, Py_ssize_t which, size_t item, long long count, size_t *found) {
-    PyObject *table = PySequence_GetItem(tables, which);
-    Py_buffer view;
-    void *out = NULL;
-    if (!table) return NULL;
-    if (PyObject_GetBuffer(table, &view, PyBUF_C_CONTIGUOUS) == 0) {
-        size_t n = (size_t)view.len / item;
-        if ((count >= 0 && n != (size_t)count) || n > (size_t)INT32_MAX / 4) PyErr_SetString(PyExc_ValueError, "a table of another size");
-        else if (!(out = calloc(n + 1, item))) PyErr_NoMemory();
-        else memcpy(out, view.buf, n * item);
-        if (found) *found = n;
-        PyBuffer_Release(&view);
-    }
-    Py_DECREF(table);
-    return out;
-}
+#include "_copied.h"
 
 static void release_program(Lp *p) {
     void *blocks[] = {p->rows, p->rhs, p->cap, p->cost, p->t, p->beta, p->z, p->value, p->y, p->ray, p->basic, p->column, p->upper, p->flipped};

@@ -14,9 +14,7 @@ serve, in NumPy.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from enum import IntEnum
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -26,8 +24,9 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
+from ifonly.runtime.kernels import Said, in_words, is_on
 
-__all__ = ["Ball", "Room", "Said", "Signs", "kernel_in_use", "knows"]
+__all__ = ["Ball", "Room", "Signs", "kernel_in_use", "knows"]
 
 try:
     from ifonly.models.forms import _signs
@@ -35,15 +34,6 @@ except ImportError:  # no compiler when the package was installed
     _built: ModuleType | None = None
 else:
     _built = _signs
-
-
-class Said(IntEnum):
-    """State in which the kernel returns."""
-
-    CLOSED = 0  # no node is left that may hold a better point
-    PAUSED = 1  # a share of the work is done
-    OFFER = 2  # there is a point to be tried
-    FULL = 3  # the memory that it may use is not enough
 
 
 class Room(NamedTuple):
@@ -116,7 +106,7 @@ class Ball(NamedTuple):
 
 def kernel_in_use() -> str:
     """Return the name of the kernel that searches centres of balls of networks: "compiled" or "NumPy"."""
-    return "compiled" if _compiled() else "NumPy"
+    return in_words(compiled=_compiled())
 
 
 def knows(networks: Iterable[Sequence[Block]]) -> bool:
@@ -125,7 +115,7 @@ def knows(networks: Iterable[Sequence[Block]]) -> bool:
 
 
 def _compiled() -> bool:
-    return _built is not None and os.environ.get("IFONLY_KERNEL", "").strip().lower() != "numpy"
+    return is_on(_built)
 
 
 def _is_convex(slope: FloatArray) -> bool:
