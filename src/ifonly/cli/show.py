@@ -196,7 +196,7 @@ class Progress(Live):
     def __call__(self, event: Event) -> None:
         """Take an event of the search."""
         if isinstance(event, Built):
-            self.size = f"{event.columns:,} columns, {event.rows:,} rows"
+            self.size = f"{_counted(event.columns, 'column')}, {_counted(event.rows, 'row')}"
         elif isinstance(event, Incumbent):
             if event.bound > self.best:  # a bound above the best answer belongs to the search for a further one
                 self.best, self.bound = inf, -inf
@@ -225,3 +225,7 @@ def verdict(found: Verdict) -> None:
     for check in found.checks:
         _print(Text.assemble(marks[check.ok], check.sentence))
     _print(str(found).splitlines()[-1], "bold" if found.ok else "bold red")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -20,6 +20,7 @@ from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.training import Training
 from ifonly.question.words import number
+from ifonly.runtime.fixed import Fixed
 from ifonly.tolerances import OUTLIERS_RULE
 
 __all__ = ["Proximity"]
@@ -90,6 +91,11 @@ class Proximity(Couples, Remarks, Tabulates, Criterion):
                     f"The weight of {name!r} must not be negative, got {value!r}. A weight of 0 makes changes free; to "
                     "forbid them use Actionability(frozen=[...])."
                 )
+        # tables of costs are shared by questions: what was given may be changed later, and must not change them
+        object.__setattr__(self, "weights", Fixed.of(self.weights))
+        object.__setattr__(self, "tables", Fixed.of(self.tables))
+        if not isinstance(self.scale, str):
+            object.__setattr__(self, "scale", Fixed.of(self.scale))
 
     def check(self, query: Query) -> None:
         """Every named feature must be known."""

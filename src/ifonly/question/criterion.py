@@ -45,7 +45,8 @@ class Tabulates(Criterion, Ability):
     """A criterion that is the same in every question about a schema, but for the place of the factual.
 
     Its costs are a table that is shifted to the factual; what `check` and `demands` say depends on the features alone. So it
-    is asked once, and not again for every question.
+    is asked once, and not again for every question. So it must not change: mappings that it is given are copied
+    (`ifonly.runtime.fixed`).
     """
 
     @abstractmethod

@@ -11,14 +11,20 @@
 
 static double rho(const Net *net, int32_t u, double s) { return s > 0.0 ? s : net->slope[u] * s; }
 
+/* How far values go on from an input, down and up, for all of the node (`x`: for one point). */
+static void room_to_shift(const Search *s, const Net *net, const double *x, int32_t j, double *least, double *most) {
+    double low = x ? x[j] : j < s->n ? s->low[j] : 0.0, high = x ? x[j] : j < s->n ? s->high[j] : 0.0;
+    *least = net->end_low[j] - low, *most = net->end_high[j] - high;
+    if (*least > 0.0) *least = 0.0;
+    if (*most < 0.0) *most = 0.0;
+}
+
 /* Draw a shift in: whole steps of grids, and no farther than values go on for all of the node (`x`: for one point). */
 static void fit(const Search *s, const Net *net, const double *x, double *shift) {
     for (int32_t j = 0; j < net->n_in; j++) {
         if (shift[j] == 0.0) continue;
-        double low = x ? x[j] : j < s->n ? s->low[j] : 0.0, high = x ? x[j] : j < s->n ? s->high[j] : 0.0;
-        double least = net->end_low[j] - low, most = net->end_high[j] - high;
-        if (least > 0.0) least = 0.0;
-        if (most < 0.0) most = 0.0;
+        double least, most;
+        room_to_shift(s, net, x, j, &least, &most);
         if (net->step[j] > 0.0) {  /* a computed value may lie beside its grid */
             double step = net->step[j], near = DUST + (j < s->n ? 2.0 * s->room[j] / step : 0.0);
             double count = trunc(shift[j] / step + (shift[j] > 0.0 ? DUST : -DUST));

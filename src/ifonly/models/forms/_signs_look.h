@@ -120,7 +120,7 @@ static int further(Search *s, int32_t which, const Node *node, double t) {
         if (k >= 0) {
             const double *shift = recall(s, which, k, &row);
             plane(s, which, row, shift, t, s->gains);
-            least_shift(net, net->coef, s->shift);
+            least_shift(s, net, NULL, net->coef, s->shift);
             if ((k = take_shift(s, which, node, -1)) >= 0 && cut(s, node, which, k, t)) return 1;
         }
     }
@@ -212,10 +212,12 @@ static void weigh(Search *s, int32_t which, int32_t row, int32_t k, double y, do
         if (part > s->place[at]) s->place[at] = part, s->by[at] = k;
         if (s->score[at] > best->score) *best = (Choice){s->score[at], 0.0, which, u, -1, s->by[at]};
     }
-    for (int32_t j = 0; j < s->n && !net->round; j++) {
+    if (net->round) least_shift(s, net, s->x, net->coef, s->trial);
+    for (int32_t j = 0; j < s->n; j++) {
         /* where values end within reach of some of the node, a shift that fits all of it may be less than one for the point */
         double reach = net->reach[j], up = net->coef[j] < 0.0 ? 1.0 : -1.0, point = s->x[j], most, own;
         if (reach == 0.0 || !is_open(s, j)) continue;
+        if (net->round) reach = up * s->trial[j];
         own = up > 0.0 ? net->end_high[j] - s->high[j] : s->low[j] - net->end_low[j];
         most = up > 0.0 ? net->end_high[j] - point : point - net->end_low[j];
         if (most > reach) most = reach;

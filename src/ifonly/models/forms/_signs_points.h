@@ -1,15 +1,32 @@
 /* Worst shifts of points, and points that withstand: incumbents. No proof rests on what is here. See _signs.c. */
 
-/* The shift of the ball at which a linear function is least: a corner of the box, or a point of the ellipsoid. */
-static void least_shift(const Net *net, const double *slopes, double *shift) {
-    double length = 0.0;
-    for (int32_t j = 0; j < net->n_in; j++) length += net->reach[j] * slopes[j] * net->reach[j] * slopes[j];
-    length = sqrt(length);
-    for (int32_t j = 0; j < net->n_in; j++) {
-        if (net->reach[j] == 0.0 || slopes[j] == 0.0) shift[j] = 0.0;
-        else if (!net->round) shift[j] = slopes[j] > 0.0 ? -net->reach[j] : net->reach[j];
-        else shift[j] = -net->reach[j] * (net->reach[j] * slopes[j] / length) * (1.0 - ROUND);
+/* The shift of the ball at which a linear function is least, of those that fit the node (`x`: a point).
+ *
+ * In a box that is a corner. In an ellipsoid |d / reach| <= 1 it is -by reach^2 slope, each stopped at its end; where one is,
+ * the others may go farther, so `by` grows until all of the ball is used, or all are stopped. */
+static void least_shift(const Search *s, const Net *net, const double *x, const double *slopes, double *shift) {
+    double by = 0.0;
+    for (int32_t rounds = 0; net->round && rounds <= net->n_in; rounds++) {
+        double rest = 1.0 - ROUND, length = 0.0;
+        for (int32_t j = 0; j < net->n_in; j++) {
+            double reach = net->reach[j], own = reach * slopes[j], least, most;
+            if (own == 0.0) continue;
+            room_to_shift(s, net, x, j, &least, &most);
+            double end = own > 0.0 ? -least : most, part = end / reach;
+            if (reach * fabs(own) * by > end) rest -= part * part;
+            else length += own * own;
+        }
+        double next = length > 0.0 && rest > 0.0 ? sqrt(rest / length) * (1.0 - ROUND) : 0.0;
+        if (!(next > by * (1.0 + DUST))) break;
+        by = next;
     }
+    for (int32_t j = 0; j < net->n_in; j++) {
+        double reach = net->reach[j];
+        if (reach == 0.0 || slopes[j] == 0.0) shift[j] = 0.0;
+        else if (!net->round) shift[j] = slopes[j] > 0.0 ? -reach : reach;
+        else shift[j] = -reach * (reach * slopes[j]) * by;
+    }
+    fit(s, net, x, shift);
 }
 
 /* Keep a shift if the least row is lower there; its value. The sums at the point itself are in `there`. */
@@ -29,8 +46,7 @@ static void downhill(Search *s, Net *net, const double *x, const double *shift, 
     int32_t row = 0;
     forward(net, x, shift, &row);
     row_piece(net, row, s->slopes);
-    least_shift(net, s->slopes, to);
-    fit(s, net, x, to);
+    least_shift(s, net, x, s->slopes, to);
     s->work += 2 * (uint64_t)net->n_units * (uint64_t)net->n_in;
 }
 
