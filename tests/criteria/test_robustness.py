@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from ifonly import (
     Actionability,
@@ -96,6 +98,32 @@ def test_margin_optimum_is_that_of_enumeration(family: str) -> None:
         assert answer[0].certificate.objective == pytest.approx(
             np.where(leads >= 0.3 - 1e-9, world.costs(row), np.inf).min(), abs=1e-6
         )
+
+
+@pytest.mark.parametrize(
+    "make", [Ridge, lambda: DecisionTreeRegressor(max_depth=5, random_state=0)], ids=["ridge", "tree"]
+)
+@pytest.mark.parametrize("share", [0.1, 0.24, 0.26, 0.4, 0.49, 0.6])
+def test_a_margin_counts_in_full_in_an_interval_that_it_nearly_fills(make: Callable[[], Any], share: float) -> None:
+    """A quarter of the interval used to be all that was asked for: answers too near its ends, and false ways out."""
+    X = pd.DataFrame(list(itertools.product(range(8), range(8))), columns=["a", "b"])
+    model = make().fit(X, 3.0 * X["a"] + 2.0 * X["b"] ** 1.5)
+    values, (low, high) = model.predict(X), (20.0, 40.0)
+    margin = share * (high - low)
+    costs = (X["a"] + X["b"]).to_numpy() / 7.0
+    good = (values >= low + margin) & (values <= high - margin)
+    ask = partial(
+        Explainer(model, X, criteria=[Proximity("l1", scale="range"), Robustness(margin=margin)]).explain,
+        X.iloc[[0]],
+        want=Target(at_least=low, at_most=high),
+    )
+    if not good.any():
+        with pytest.raises(Infeasible):
+            ask()
+        return
+    answer = ask()
+    assert answer[0].certificate.proven
+    assert answer[0].certificate.objective == pytest.approx(costs[good].min(), abs=1e-6)
 
 
 @pytest.mark.parametrize("radius", one_in(2, [None, 0.15]))

@@ -220,18 +220,19 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
 
     def apply(self, problem: Program) -> None:
         """Embed the form once per shift, and demand the lead there; then stay out of the boxes."""
-        least = self.margin + max(problem.margin, self.room)
-        lost = max(least, self.margin + self.tie)
+        least = max(problem.margin, self.room)
+        lost = max(least, self.tie)
         for shift in self.shifts:
             view = copy(problem)
             if shift.any() or self.goal is not problem.query.goal:
                 view.outputs = self.form.embed(problem.mip, Shifted(problem.x, shift))
+            # a narrow interval limits the room, which is for rounding, but never the margin that was asked for
             gaps = self.goal.gaps(view.outputs, least, lost)
             for gap in gaps:
                 # lead(clip(x + s)) >= margin + room, for each threshold of the goal; where a tie is lost, margin + tie
-                problem.mip.row(gap, lower=0.0)
+                problem.mip.row(gap, lower=self.margin)
             if not gaps:
-                view.margin, view.tie = least, lost
+                view.margin, view.tie = self.margin + least, self.margin + lost
                 self.goal.apply(view)
         for box in self.nogo:
             # no-good: some feature leaves the box
