@@ -48,6 +48,7 @@ __all__ = [
     "Reading",
     "SafeRanges",
     "Shaping",
+    "SignSearch",
     "Solving",
     "Tuning",
 ]
@@ -116,6 +117,28 @@ class NetworkSearch(_Numbers):
     most_entries: int = 2_000_000  # such inputs of one node, beyond which a solver is asked at once; measured: 0.14 s
     points: int = 2  # nodes of each round that are looked at for incumbents; guess
     polishes: int = 1  # linear pieces that are looked at from each of their points; guess
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignSearch(_Numbers):
+    """Branch and bound over signs of units of networks, compiled: `ifonly.search.inputs.signs`."""
+
+    many_values: float = 8.0  # steps of its grid from which on a number is as good as continuous; guess
+    # Of such numbers: how many, and which share of the features, from which on it comes before boxes; measured, "Networks
+    # without a program": 10 to 21 of HELOC and three quarters of its features; 3 of German Credit and half of them, where
+    # boxes are quicker.
+    least_many: int = 8
+    least_share: float = 0.65
+    at_first: int = 4_000_000_000  # multiplications before boxes are halved, if it comes first; guess: some 10 s
+    afterwards: int = 40_000_000_000  # the same afterwards, before a solver is asked; guess: some 100 s
+    first_look: int = 4_000_000_000  # after which progress is judged first, then whenever they double; guess
+    least_done: float = 0.1  # share of the gap at first that must be closed by then; guess
+    kernel_work: int = 20_000_000  # multiplications between two looks at the clock; guess: some 40 ms
+    kernel_bytes: int = 1 << 29  # of its nodes; guess
+    most_inputs: int = 10_000  # beyond which its programs take too much memory; guess: 64 MB
+    most_refused: int = 100  # points in a row after which what is left is rounding; guess
+    passes: float = 1.25  # times their room, that a point may miss rows by and be offered: more than 1; guess
+    asked: float = 0.1  # times the room, that a point is asked for if it can be had; guess: more than the form rounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,6 +352,7 @@ class Tuning:
     covering: CoveringSearch = field(default=CoveringSearch())
     largest: LargestChangeSearch = field(default=LargestChangeSearch())
     networks: NetworkSearch = field(default=NetworkSearch())
+    signs: SignSearch = field(default=SignSearch())
     centres: CentreSearch = field(default=CentreSearch())
     composites: CompositeSearch = field(default=CompositeSearch())
     neighbours: NeighbourSearch = field(default=NeighbourSearch())

@@ -242,7 +242,7 @@ def test_bounds_of_nodes_are_about_points_of_the_balls_of_all_their_centres(norm
         box = statement.box()
         search = _Search(statement, box, _balls_of(statement, box), Incumbents.of(statement, box, Progress()))
         (a,) = search.around
-        whole, origin = search._whole(), search.free.origin
+        whole, origin = search.whole(), search.free.origin
         ends = np.sort(rng.uniform(whole.low, whole.high, (2, 60, 3)), axis=0)
         ends[0, ::5], ends[1, 1::5] = whole.low, whole.high  # where values end
         if not real:

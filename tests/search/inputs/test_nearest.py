@@ -86,7 +86,7 @@ def test_bounds_of_boxes_are_below_every_point_with_the_outcome(seed: int, k: in
         if rng.random() < 0.5:
             box.keep_levels(2, np.arange(2) == rng.integers(2))
         search = _Search(statement, question, box, Incumbents.of(statement, box, Progress()))
-        node = search._whole()
+        node = search.whole()
         bounds = search._bounds(node, search.given[0])
         inside = box.contains(U) & said
         least = costs[inside].min() if inside.any() else np.inf

@@ -18,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ifonly import Actionability, Explainer, Infeasible, Proximity, Schema, Sparsity, Target
 from ifonly.events import Built
+from ifonly.models.forms import signs as kernel
 from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
 from ifonly.question.found import Ended
@@ -26,6 +27,7 @@ from ifonly.runtime.tuning import DEFAULT, NetworkSearch, Tuning
 from ifonly.search.engines import ENGINES, WITH_SOLVER, find
 from ifonly.search.inputs.networks import Networks
 from ifonly.search.inputs.nodes import Free, Nodes
+from ifonly.search.inputs.signs import BySigns
 from ifonly.solvers.backend import Limits
 from portions import one_in
 from questions import HOUSES, labels, people, pipeline
@@ -53,16 +55,29 @@ def painted(seed: int, layers: tuple[int, ...], classes: int) -> Any:
         seed += 1000
 
 
+@pytest.fixture(params=["boxes first", "signs first", "boxes only"])
+def way(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Boxes of inputs and then signs of units, the other way round, or boxes alone, as where there is no compiler."""
+    if request.param == "boxes only":
+        monkeypatch.setenv("IFONLY_KERNEL", "numpy")
+    elif kernel._built is None:
+        pytest.skip("the kernel is not built")
+    monkeypatch.setattr(BySigns, "comes_first", lambda self: request.param == "signs first")
+    return str(request.param)
+
+
 # -- against enumeration -----------------------------------------------------------------------------------------------
 @pytest.mark.filterwarnings("ignore:lbfgs failed")
 @pytest.mark.parametrize("seed", one_in(5, range(18)))
-def test_optimum_equals_enumeration(seed: int) -> None:
+def test_optimum_equals_enumeration(seed: int, way: str) -> None:
     rng = np.random.default_rng(seed)
     model = painted(100 + seed, ((8,), (6, 5), (4, 4, 3))[seed % 3], 2 + seed % 2)
     said = model.predict(GRID)
     weights = {"size": float(rng.choice([0.2, 1.0, 3.0])), "colour": float(rng.choice([0.3, 1.0]))}
     price, at_most = float(rng.choice([0.0, 0.1])), int(rng.integers(1, 5))
     square = seed % 4 == 3
+    if way == "signs first":  # which takes even costs only
+        price, at_most, square = 0.0, 4, False
     house = [Proximity("l2" if square else "l1", scale="range", weights=weights)]
     house.append(Sparsity(at_most=at_most, price=price))
     schema = Schema.infer(GRID, precision={"weight": 1})
@@ -91,6 +106,7 @@ def test_optimum_equals_enumeration(seed: int) -> None:
 X = people(200)
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.filterwarnings("ignore:lbfgs failed")
 @pytest.mark.parametrize("house", one_in(2, HOUSES))
 def test_the_solver_agrees(house: str) -> None:
@@ -165,7 +181,8 @@ def stated(explainer: Explainer, row: pd.DataFrame) -> Any:
     return question.goal.with_first_margin(question.statement)
 
 
-def test_it_gives_up_with_a_bound_and_its_incumbent() -> None:
+def test_it_gives_up_with_a_bound_and_its_incumbent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IFONLY_KERNEL", "numpy")  # else signs of units go on with what boxes leave
     explainer, row = hard_one(most_nodes=3)
     found = find(stated(explainer, row), explainer.backend, Limits(), engines=(Networks(),))
     assert found.ended is Ended.GAVE_UP

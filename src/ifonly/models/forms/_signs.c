@@ -234,7 +234,7 @@ static PyObject *run(PyObject *self, PyObject *args) {
     said = search(s, (uint64_t)most_work);
     Py_END_ALLOW_THREADS
     s->busy = 0;
-    return Py_BuildValue("(idLL)", said, said == CLOSED ? s->open_bound : least_bound(s), (long long)s->looked, (long long)s->programs);
+    return Py_BuildValue("(idLL)", said, said == CLOSED ? s->open_bound : least_bound(s), (long long)s->looked, (long long)s->work);
 }
 
 static PyObject *offered(PyObject *self, PyObject *args) {
@@ -271,7 +271,7 @@ static PyObject *learned(PyObject *self, PyObject *args) {
 
 static PyMethodDef METHODS[] = {
     {"opened", opened, METH_VARARGS, "Return a search of all centres, from the tables of features and networks."},
-    {"run", run, METH_VARARGS, "Go on; return how that ended, the bound, the number of nodes, and that of programs."},
+    {"run", run, METH_VARARGS, "Go on; return how that ended, the bound, the number of nodes, and all work so far."},
     {"offered", offered, METH_VARARGS, "Write the point that is offered into two arrays."},
     {"learned", learned, METH_VARARGS, "Learn a shift of a network that broke a point."},
     {NULL, NULL, 0, NULL},

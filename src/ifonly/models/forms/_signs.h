@@ -109,7 +109,7 @@ typedef struct {
     Split *made;        /* all splits, linked by made_before */
     Node *diving, *waiting;
     double open_bound;
-    uint64_t work, looked, programs;
+    uint64_t work, looked;
     /* the node at hand */
     double *low, *high, *near, *least, *onward;
     char *allowed;

@@ -173,7 +173,6 @@ static double bounded(Search *s, Node *node) {
         /* beyond the budget by more than rounding takes off the bound again */
         int ended = solve(p, most + BEYOND * (fabs(most) + s->slack)), added = 0;
         double t;
-        s->programs++;
         s->work += (uint64_t)(p->m + 4) * (uint64_t)(p->n + 4) * (uint64_t)(p->pivots + 1), p->pivots = 0;
         if (ended != OPTIMAL) {
             double beyond = bound_of(p, ended, most), known = s->base + beyond - ROUND * fabs(s->base);

@@ -140,11 +140,13 @@ class Signs:
         No point that was not offered, or was refused, costs less.
     looked
         How many nodes were looked at.
+    work
+        How much work was done: multiplications, about.
     """
 
     def __init__(self, room: Room, balls: Sequence[Ball], most_bytes: int) -> None:
         assert _built is not None
-        self.bound, self.looked = room.elsewhere, 0
+        self.bound, self.looked, self.work = room.elsewhere, 0, 0
         self._sizes = len(room.home), len(room.first)
         self._kernel = _built
         self._search = _built.opened(
@@ -161,7 +163,7 @@ class Signs:
 
     def run(self, budget: float, most_work: int) -> Said:
         """Go on among points that cost at most a budget, with so much work."""
-        said, bound, self.looked, _ = self._kernel.run(self._search, budget, most_work)
+        said, bound, self.looked, self.work = self._kernel.run(self._search, budget, most_work)
         # a bound once proven holds, though that of the open nodes may be less: nodes that were closed are not among them
         self.bound = bound if said == Said.CLOSED else max(self.bound, min(bound, budget))
         return Said(said)

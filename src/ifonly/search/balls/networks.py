@@ -24,7 +24,7 @@ from ifonly.events import Built
 from ifonly.models.abilities import Layered
 from ifonly.models.forms.backward import EnclosedRows, Planes
 from ifonly.models.forms.propagate import Block
-from ifonly.models.forms.signs import Room, Signs, knows
+from ifonly.models.forms.signs import Signs, knows
 from ifonly.program.box import Box
 from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
@@ -41,6 +41,7 @@ from ifonly.search.inputs.best_first import BestFirst
 from ifonly.search.inputs.branching import Open
 from ifonly.search.inputs.networks import Search
 from ifonly.search.inputs.nodes import Nodes, Spent
+from ifonly.search.inputs.signs import room_of
 from ifonly.search.inputs.splits import Splits
 from ifonly.search.progress import Progress
 from ifonly.tolerances import DUST
@@ -192,7 +193,7 @@ class _Search(Search):
     # -- the search ----------------------------------------------------------------------------------------------
     def run_signs(self) -> Ended:
         """Search over centres and signs of units, compiled, looking at the deadline and Ctrl-C every few milliseconds."""
-        signs = Signs(self._room(), [a.ball() for a in self.around], self.own.kernel_bytes)
+        signs = Signs(room_of(self), [a.ball() for a in self.around], self.own.kernel_bytes)
         while True:
             if self.deadline.passed:
                 return Ended.LIMIT
@@ -208,15 +209,9 @@ class _Search(Search):
                 if broken is not None:
                     signs.learned(*broken)
 
-    def _room(self) -> Room:
-        free, whole = self.free, self._whole()
-        numbers = (free.home, free.origin, free.rate, free.square, free.price, free.step, free.room)
-        levels = (free.level_cost, free.level_home, whole.allowed[0], free.first)
-        return Room(*numbers, whole.low[0], whole.high[0], *levels, free.elsewhere, free.most, np.empty(0))
-
     def _attacked(self, numbers: FloatArray, levels: IntArray) -> tuple[int, FloatArray] | None:
         """Offer a point that no attack breaks; else return the ball and the shift that broke it, if there is one."""
-        u = self._point(numbers, levels, numbers)
+        u = self.point(numbers, levels, numbers)
         before = [len(learned) for learned in self._learned]
         if self._withstands(u):
             self.incumbents.offer(u)
@@ -381,7 +376,7 @@ class _Search(Search):
 
     def _decide(self, nodes: Nodes, k: int, cost: float) -> None:
         """Decide a node of a single point, after which there is nothing left of it."""
-        u = self._point(nodes.near[k], self._cheapest_levels(nodes, k), nodes.near[k])
+        u = self.point(nodes.near[k], self._cheapest_levels(nodes, k), nodes.near[k])
         safe = self._withstands(u)
         if safe is None or (safe and not self.incumbents.offer(u)):
             self.left_open = min(self.left_open, cost)
@@ -404,7 +399,7 @@ class _Search(Search):
                     pieces.append((slopes[0], float(constant[0])))
                     least.append(float(value[0]) + 0.125 * a.demand.room)  # half of what an attack lets pass
                 if min(least) >= 0.0:
-                    self._try(self._point(numbers[0], levels[0], nodes.near[i]))
+                    self._try(self.point(numbers[0], levels[0], nodes.near[i]))
                     break
                 rows += pieces
                 point, seconds = None, self.deadline.left()
@@ -428,7 +423,7 @@ class _Search(Search):
         """Try points on the way to training rows of the wanted outcome, and beyond them, as first incumbents."""
         at, taken = self.places, 0
         ways = np.linspace(0.0, self.own.farthest, self.own.on_the_way)[1:, None]
-        whole = self._whole()
+        whole = self.whole()
         for u in self.incumbents.near_rows(self.of_balls.rows):
             if self.progress.deadline.passed or taken == self.of_balls.row_answers:
                 return
@@ -439,4 +434,4 @@ class _Search(Search):
             zeros = [np.zeros((len(ways), 1, len(a.numbers))) for a in self.around]
             least = np.min([self._worst(b, numbers, levels, z)[1] for b, z in enumerate(zeros)], axis=0)
             for i in np.flatnonzero(least >= 0.0)[:1]:
-                taken += self._try(self._point(numbers[i], levels[i], self.free.home))
+                taken += self._try(self.point(numbers[i], levels[i], self.free.home))

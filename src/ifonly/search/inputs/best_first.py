@@ -104,7 +104,7 @@ class BestFirst(ABC, Generic[Node]):
 
     def run(self) -> Ended:
         """Split the most promising nodes until none is left; say how that ended."""
-        whole, pace = self._whole(), self.pace
+        whole, pace = self.whole(), self.pace
         self._look(whole)
         self.at_once = max(1, int(min(pace.nodes_at_once, pace.work_at_once // max(1, self._work()))))
         look, first = pace.first_look, self.open[0][0] if self.open else np.inf
@@ -135,7 +135,7 @@ class BestFirst(ABC, Generic[Node]):
         self.progress.solver = NO_SOLVER
         return self.progress.found()
 
-    def _whole(self) -> Nodes:
+    def whole(self) -> Nodes:
         """Return the box as a node."""
         at, origin = self.places, self.free.origin
         numbers = list(at.numbers)

@@ -61,7 +61,7 @@ class OverInputs(BestFirst[Node], Generic[Node]):
         if refused:
             self.incumbents.ask(np.array(refused))
 
-    def _point(self, numbers: FloatArray, levels: IntArray, near: FloatArray) -> FloatArray:
+    def point(self, numbers: FloatArray, levels: IntArray, near: FloatArray) -> FloatArray:
         """Return a canonical point; numbers on a grid are rounded away from their cheapest value."""
         u = self.start.copy()
         raw, step = numbers + self.free.origin, np.where(self.free.step > 0.0, self.free.step, 1.0)

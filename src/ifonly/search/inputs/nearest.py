@@ -161,7 +161,7 @@ class _Search(OverInputs[_Node]):
                 continue
             along, point = self._split(node, hardest)
             if along < 0:
-                single.append(self._point(node.near[0], self._cheapest_levels(node, 0), node.near[0]))
+                single.append(self.point(node.near[0], self._cheapest_levels(node, 0), node.near[0]))
                 continue
             self._try(point)
             level = int(self._places_of(point)[along - self.free.n_numbers]) if along >= self.free.n_numbers else -1
@@ -211,7 +211,7 @@ class _Search(OverInputs[_Node]):
         rows = np.arange(len(self.slopes)) if hardest is None else hardest.alive
         spread = self.slopes[rows] - self.slopes[rows].mean(axis=0)
         score = node.extent(spread[None])[0].mean(axis=0) + node.extent(slopes[None])[0, 0]
-        return self._along(node, 0, score), self._point(best.numbers[0], best.levels[0], node.near[0])
+        return self._along(node, 0, score), self.point(best.numbers[0], best.levels[0], node.near[0])
 
     def _children(self, popped: list[_Node]) -> Nodes:
         """Return the children of nodes, named by the place of their parent among the nodes."""

@@ -30,6 +30,7 @@ from ifonly.search.inputs.best_first import opened
 from ifonly.search.inputs.branching import Open, OverInputs
 from ifonly.search.inputs.nodes import Nodes, Spent
 from ifonly.search.inputs.places import goal_rows
+from ifonly.search.inputs.signs import BySigns
 from ifonly.search.inputs.splits import Splits
 from ifonly.search.progress import Progress
 from ifonly.tolerances import ORDINARY
@@ -68,7 +69,7 @@ class Networks:
         if search.is_too_large() or not search.is_ordinary():
             return Found(Ended.GAVE_UP)
         progress.tell(Built(search.layers.n_units, search.n_features))
-        ended = search.run()
+        ended = search.run_all()
         if ended is not Ended.GAVE_UP:
             search.splits.write()
         return search.found(ended)
@@ -110,6 +111,21 @@ class Search(OverInputs[Open]):
         return bool(np.isfinite(self.beyond) and self.places.size.max(initial=0.0) < ORDINARY[1])
 
     # -- the search ----------------------------------------------------------------------------------------------
+    def run_all(self) -> Ended:
+        """Search over boxes, and over signs of units where there is a compiler: before it, after it, or both."""
+        tuning = self.statement.query.tuning.signs
+        if not BySigns.takes(self, self.layers, tuning):
+            return self.run()
+        signs, ended = BySigns(self, self.layers, tuning), Ended.GAVE_UP
+        if signs.comes_first():
+            ended = signs.run(tuning.at_first)
+        if ended is Ended.GAVE_UP:
+            ended = self.run()
+        if ended is Ended.GAVE_UP:
+            ended = signs.run(tuning.afterwards)
+        self.bound = max(self.bound, signs.bound) if ended is Ended.GAVE_UP else np.inf
+        return ended
+
     def _work(self) -> int:
         return self.layers.work + self.tuning.per_entry * self._in_knapsacks
 
@@ -136,7 +152,7 @@ class Search(OverInputs[Open]):
         for i in keep:
             along = self._along(nodes, int(i), score[i])
             if along < 0:
-                points.append(self._point(nodes.near[i], self._cheapest_levels(nodes, int(i)), nodes.near[i]))
+                points.append(self.point(nodes.near[i], self._cheapest_levels(nodes, int(i)), nodes.near[i]))
                 continue
             level = int(best.levels[i, along - self.free.n_numbers]) if along >= self.free.n_numbers else -1
             node = Open(int(nodes.name[i]), nodes.low[i], nodes.high[i], nodes.allowed[i], along, level)
@@ -154,7 +170,7 @@ class Search(OverInputs[Open]):
         numbers, levels = best.numbers[order], best.levels[order]
         for _ in range(self.tuning.polishes + 1):
             for x, chosen, near in zip(numbers, levels, some.near, strict=True):
-                self.incumbents.offer(self._point(x, chosen, near))
+                self.incumbents.offer(self.point(x, chosen, near))
             x = np.concatenate([numbers, np.zeros((len(some), len(self.places.entries)))], axis=1)
             np.put_along_axis(x, len(self.places.numbers) + levels, 1.0, axis=1)
             slopes, constant = self.layers.tangents(x)
