@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Protocol, runtime_checkable
 
 from ifonly.arrays import FloatArray
 from ifonly.program.box import Box
@@ -72,10 +71,9 @@ class Diversifies(Criterion, Ability):
         """Return the sentence that says there is no further answer."""
 
 
-@runtime_checkable
-class Clustered(Protocol):
+class Clustered(Demand, Ability):
     """A demand that is met in any one of several clusters."""
 
+    @abstractmethod
     def clusters(self, query: Query) -> Sequence[Demand]:
         """Return one demand per cluster, each of which implies this one."""
-        ...

@@ -1,14 +1,17 @@
-"""Demands that wrap a search, which then goes on until its answer withstands them; forms that demands embed; ranges."""
+"""Abilities around a search: demands that wrap it, embed forms or enclose a ball, and criteria that say ranges."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from ifonly.arrays import FloatArray
 from ifonly.models.form import Form
 from ifonly.program.box import Box
+from ifonly.question.abilities import Ability
+from ifonly.question.criterion import Criterion
+from ifonly.question.demand import Demand
 from ifonly.question.found import Found
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
@@ -29,7 +32,7 @@ class Sought(NamedTuple):
 Search = Callable[[Statement, Limits, Deadline], Sought]
 
 
-class Wraps(ABC):
+class Wraps(Demand, Ability):
     """A demand that no single program can state: it wraps the search, which then asks again until the demand is met.
 
     A statement may hold several demands of one kind. One wrapper serves them all: `wrapped` returns a search that is
@@ -45,7 +48,7 @@ class Wraps(ABC):
         """Whether a point, as it will be returned, is proven to meet this demand."""
 
 
-class Embeds(ABC):
+class Embeds(Demand, Ability):
     """A demand whose rows hold whole forms, beside the one of the goal."""
 
     @abstractmethod
@@ -64,7 +67,7 @@ class Enclosed(NamedTuple):
     limits: Box
 
 
-class Encloses(ABC):
+class Encloses(Demand, Ability):
     """A demand on all points of a ball around the answer, and nothing else."""
 
     @abstractmethod
@@ -72,7 +75,7 @@ class Encloses(ABC):
         """Return what is demanded of the ball; None where there is no ball, or more is demanded than that."""
 
 
-class Ranges(ABC):
+class Ranges(Criterion, Ability):
     """A criterion that says how far the numbers of an answer may go."""
 
     @abstractmethod

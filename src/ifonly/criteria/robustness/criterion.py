@@ -46,7 +46,7 @@ __all__ = ["Robustness"]
 
 
 @dataclass(frozen=True)
-class Robustness(Remarks, Criterion, Ranges):
+class Robustness(Remarks, Ranges, Criterion):
     r"""Do not stand on the edge.
 
     With ``radius``, the outcome stays what is wanted anywhere in the ball around the answer ``x``

@@ -60,7 +60,7 @@ def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Embeds, Encloses):
+class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Wraps, Embeds, Encloses, Demand):
     """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter; more where a tie would be lost.
 
     Attributes
