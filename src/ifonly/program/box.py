@@ -125,7 +125,7 @@ class Box:
         within = (numbers >= low - tolerance * np.abs(low)) & (numbers <= high + tolerance * np.abs(high))
         inside = np.logical_or.reduceat((U > 0.5) & self.allowed, schema.starts, axis=1)
         inside[:, numeric] = np.where(self.missing[numeric], np.isnan(numbers), within)
-        for j in np.flatnonzero(self.missing[schema.categorical]):
+        for j in np.flatnonzero(self.missing[schema.categorical]).tolist():
             place = schema.categorical[j]
             inside[:, place] = self.contains_at(place, U)
         return np.asarray(inside.all(axis=1))

@@ -39,11 +39,12 @@ class Further(Proposes, Demand):
     known
         The points, found when they are first asked for.
     solved
-        Optima of boxes that searches for earlier answers have found; the demands of one question share it.
+        Optima of boxes that searches for earlier answers have found: a cache that the search for several answers owns, and
+        lends to the demands of one question.
     """
 
     known: Later[tuple[FloatArray, ...]] = field(default_factory=lambda: Later.there(()))
-    solved: Memo = field(default_factory=Memo, repr=False)
+    solved: Memo | None = field(default=None, repr=False)
 
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return the points worth a try."""

@@ -25,6 +25,7 @@ would do; these are never better with another one: all open cells receive it, or
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, frexp, fsum, inf, ldexp
 
@@ -71,8 +72,8 @@ class PricedTrees:
     size: IntArray
     cost: FloatArray
     home: BoolArray
-    begin: dict[int, IntArray]
-    end: dict[int, IntArray]
+    begin: Mapping[int, IntArray]
+    end: Mapping[int, IntArray]
     tree: IntArray
     tree_first: IntArray
     value: FloatArray

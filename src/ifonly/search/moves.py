@@ -180,7 +180,7 @@ class Answer:
     """
 
     ended: Ended
-    moves: dict[int, float] | None = None
+    moves: Mapping[int, float] | None = None
     cost: float = inf
     bound: float = -inf
     better: Sequence[dict[int, float]] = ()

@@ -7,7 +7,7 @@ not one, the region is branched on a mixture. On grids, the points of small regi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -42,7 +42,7 @@ class _Visited:
 
     bound: float
     y: FloatArray
-    parts: list[Region]
+    parts: Sequence[Region]
     refused: float = np.inf
 
 
