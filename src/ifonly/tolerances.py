@@ -12,7 +12,9 @@ small that is: in units of 1e-9, squared, every cost is below 1e-18, and one of 
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+from ifonly._moved import forwarding
 
 __all__ = [
     "ANOTHER_ANSWER",
@@ -168,3 +170,7 @@ def closing_gap(value: float, gap: float) -> float:
     half is for what follows it: the answer is stored in the dtypes of the data, and its cost measured again.
     """
     return CLOSING * allowed_gap(value, gap)
+
+
+if not TYPE_CHECKING:  # to type checkers, what is not above is not there
+    __getattr__ = forwarding(__name__)
