@@ -76,7 +76,7 @@ def test_what_is_called_something_else_now(first_import: None) -> None:
     assert said == [
         "ifonly.criteria.stays has moved: import from ifonly.criteria.robustness.keeps_lead",
         "ifonly.criteria.stays.Stays has moved: import KeepsLead from ifonly.criteria.robustness.keeps_lead",
-        "ifonly.engine has moved: import from ifonly.search.boxes",
+        "ifonly.engine has moved: import from ifonly.search.boxes.engine",
         "ifonly.engine.find has moved: import it from ifonly.search.progress",
     ]
 

@@ -183,7 +183,7 @@ def test_it_gives_up_with_a_bound_and_its_incumbent() -> None:
 def test_nodes_that_are_too_large_are_left_to_the_solver(tuned: dict[str, int]) -> None:
     explainer, row = hard_one(**tuned)
     events: list[Any] = []
-    found = find(stated(explainer, row), explainer.backend, Limits(), events.append, engines=(Networks(),))
+    found = find(stated(explainer, row), explainer.backend, Limits(), (Networks(),), events.append)
     assert found.ended is Ended.GAVE_UP
     assert found.bound <= 0.0
     assert not any(isinstance(event, Built) for event in events)

@@ -156,7 +156,7 @@ def test_pieces_are_what_meets_the_demand(tenth: float) -> None:
 def test_rules_on_the_edge_of_a_grid(rule: Implies, tenth: float) -> None:
     statement = _statement(tenth, Actionability(implies=[rule]))
     backend = find_solver("auto")
-    found = find(statement, backend, Limits(60.0))
+    found = find(statement, backend, Limits(60.0), ENGINES)
     alone = find(statement, backend, Limits(60.0), engines=ENGINES[-1:])
     assert found.optimal
     assert found.solver == "no solver needed"
@@ -184,12 +184,12 @@ class LeadsNowhere(LeaveOne):
 
 def test_pieces_that_lead_nowhere_go_to_the_solver() -> None:
     statement = _statement(0.3)
-    first = find(statement, find_solver("auto"), Limits(60.0))
+    first = find(statement, find_solver("auto"), Limits(60.0), ENGINES)
     assert first.u is not None
     changed = statement.query.changed(first.u[None, :])[0]
     for kind, solver in ((LeaveOne, "no solver needed"), (LeadsNowhere, "HiGHS")):
         asked = replace(statement, demands=(*statement.demands, kind.of(statement.query, changed)))
-        found = find(asked, find_solver("auto"), Limits(60.0))
+        found = find(asked, find_solver("auto"), Limits(60.0), ENGINES)
         assert found.optimal
         assert found.solver == solver
         assert found.bound > first.bound
@@ -197,7 +197,7 @@ def test_pieces_that_lead_nowhere_go_to_the_solver() -> None:
 
 def test_out_of_time_leaves_a_bound_that_holds() -> None:
     statement = _statement(0.3, Actionability(implies=RULES[:1]))
-    whole = find(statement, find_solver("auto"), Limits(60.0))
+    whole = find(statement, find_solver("auto"), Limits(60.0), ENGINES)
     unions = next(engine for engine in ENGINES if isinstance(engine, Unions))
     assert unions.accepts(statement, statement.box())
     progress = Progress(find_solver("auto"), Limits(60.0), Deadline.after(0.0))

@@ -197,7 +197,7 @@ class Question:
     def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
         keeps = bool(self.proof)
         engines = statement.takers or self.engines
-        found = find(statement, self.backend, limits, self.on_event, deadline, engines, proof=keeps)
+        found = find(statement, self.backend, limits, engines, self.on_event, deadline, proof=keeps)
         return Sought(found, statement)
 
     def first_verified(self, found: Found, statement: Statement, *, firm: float = 0.0) -> Verified | None:
