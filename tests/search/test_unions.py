@@ -26,6 +26,7 @@ from ifonly.question.guidance import UnionOfBoxes
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
+from ifonly.search.engine import OnlyWith
 from ifonly.search.engines import ENGINES, find
 from ifonly.search.progress import Progress
 from ifonly.search.unions import Unions
@@ -198,7 +199,7 @@ def test_pieces_that_lead_nowhere_go_to_the_solver() -> None:
 def test_out_of_time_leaves_a_bound_that_holds() -> None:
     statement = _statement(0.3, Actionability(implies=RULES[:1]))
     whole = find(statement, find_solver("auto"), Limits(60.0), ENGINES)
-    unions = next(engine for engine in ENGINES if isinstance(engine, Unions))
+    unions = next(only.engine for only in ENGINES if isinstance(only, OnlyWith) and isinstance(only.engine, Unions))
     assert unions.accepts(statement, statement.box())
     progress = Progress(find_solver("auto"), Limits(60.0), Deadline.after(0.0))
     late = unions.search(statement, statement.box(), progress)

@@ -1,7 +1,8 @@
-"""Checks by which solver-free engines tell the questions they can take: the features that costs and demands reach."""
+"""Checks by which engines tell the questions they can take: what their demands are, and how far these and costs reach."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -9,14 +10,15 @@ import numpy as np
 from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
 from ifonly.question.criterion import HasConsequences
-from ifonly.question.found import NO_SOLVER
+from ifonly.question.found import NO_SOLVER, Found
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
-from ifonly.search.progress import Engine
+from ifonly.search.progress import Engine, Progress
 
 __all__ = [
     "NO_SOLVER",
     "Engine",
+    "OnlyWith",
     "Separable",
     "by_cells",
     "fills_gaps",
@@ -25,6 +27,27 @@ __all__ = [
     "quadratic_only",
     "separable",
 ]
+
+
+@dataclass(frozen=True)
+class OnlyWith:
+    """Engine for questions with a demand of some ability: it is not asked about others, which do not pass through it."""
+
+    ability: type
+    engine: Engine
+
+    @property
+    def name(self) -> str:
+        """The name of the engine itself."""
+        return self.engine.name
+
+    def accepts(self, statement: Statement, box: Box) -> bool:
+        """Whether there is such a demand, and the engine takes the question."""
+        return any(isinstance(d, self.ability) for d in statement.demands) and self.engine.accepts(statement, box)
+
+    def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
+        """Search by the engine itself."""
+        return self.engine.search(statement, box, progress)
 
 
 class Separable(NamedTuple):

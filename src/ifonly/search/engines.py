@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from ifonly.question.guidance import KeepsDistance, UnionOfBoxes
+from ifonly.question.wrapping import Encloses
 from ifonly.search.balls import Balls, LinearBalls, NetworkBalls
 from ifonly.search.boxes import Boxes
 from ifonly.search.cells import Cells, LargestChange, SingleTree
 from ifonly.search.composites import Composites
 from ifonly.search.distances import Distances
+from ifonly.search.engine import OnlyWith
 from ifonly.search.inputs import Neighbours, Networks
 from ifonly.search.linear import Ellipsoid, Knapsack
 from ifonly.search.progress import Engine, find
@@ -25,12 +28,12 @@ _IN_BOXES: tuple[Engine, ...] = (
     Networks(),
     Neighbours(),
     Composites(),
-    LinearBalls(),
-    Balls(),
-    NetworkBalls(),
-    Distances(),
+    OnlyWith(Encloses, LinearBalls()),
+    OnlyWith(Encloses, Balls()),
+    OnlyWith(Encloses, NetworkBalls()),
+    OnlyWith(KeepsDistance, Distances()),
 )
-ENGINES: tuple[Engine, ...] = (*_IN_BOXES, Unions(_IN_BOXES), Boxes())
+ENGINES: tuple[Engine, ...] = (*_IN_BOXES, OnlyWith(UnionOfBoxes, Unions(_IN_BOXES)), Boxes())
 WITH_SOLVER: tuple[Engine, ...] = ENGINES[-1:]  # of a solver that is to solve every question: "highs only"
 
 
