@@ -617,7 +617,10 @@ def test_checks_complain_about_a_fault(check: Check, name: str, text: str, tmp_p
 
 # -- the tests mirror the tree ----------------------------------------------------------------------------------------
 # Folders of tests that are no folder of the source, with the reason.
-OF_NO_PACKAGE = {"faults": "a fault is kept by what went wrong, and most went through several packages"}
+OF_NO_PACKAGE = {
+    "before": "files that an older commit wrote, of several kinds",
+    "faults": "a fault is kept by what went wrong, and most went through several packages",
+}
 
 # Test files that are about something else than the module of their name.
 NAMESAKES = {

@@ -6,7 +6,6 @@ import importlib
 import io
 import json
 import pickle
-import subprocess
 import sys
 import warnings
 import zipfile
@@ -189,20 +188,3 @@ def test_a_skops_file_by_an_old_path(first_import: None) -> None:
     with pytest.warns(DeprecationWarning, match=r"ifonly\.features"):
         loaded = skops_io.loads(stored, trusted=trusted)
     assert type(loaded) is type(schema.features[0])
-
-
-# -- the catalogue for extenders ------------------------------------------------------------------------------------
-def test_every_name_of_the_catalogue_is_there() -> None:
-    assert set(dir(ifonly.extend)) == set(ifonly.extend.__all__)
-    assert all(getattr(ifonly.extend, name) is not None for name in ifonly.extend.__all__)
-    with pytest.raises(AttributeError, match=r"'ifonly\.extend' has no attribute 'Solver'"):
-        ifonly.extend.Solver  # noqa: B018
-
-
-def test_the_catalogue_loads_no_framework_and_no_kit_until_asked() -> None:
-    code = (
-        "import sys, ifonly.extend as e; heavy = {'sklearn', 'scipy.optimize', 'highspy', 'ifonly.testing'};"
-        "print(sorted(heavy & set(sys.modules))); e.check_form; print('ifonly.testing' in sys.modules)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split("\n")[:2] == ["[]", "True"]

@@ -3,7 +3,6 @@
 import pytest
 from benchmarks.walks import walk
 
-
 # Modules of what a plain question does not ask for: further answers, balls, rules, hulls, and where there is no answer.
 DETOURS = (
     *("criteria.diversity", "criteria.robustness", "criteria.manifold"),

@@ -167,12 +167,19 @@ def _prints(explainer: Explainer, want: Any, criteria: Sequence[Criterion]) -> d
         "schema": prints.of_value(explainer.schema),
         "training": prints.of_training(explainer),
         "wish": prints.of_value(want),
-    } | ({} if explainer.tuning == DEFAULT else {"tuning": prints.of_value(explainer.tuning)})
+    } | {name: prints.of_value(value) for name, value in _unusual(explainer).items()}
+
+
+def _unusual(explainer: Explainer) -> dict[str, Any]:
+    """Return those of the numbers and engines of searches that are not the default ones: a plan names no others."""
+    tuning = {} if explainer.tuning == DEFAULT else {"tuning": explainer.tuning}
+    return tuning | ({} if explainer.engines is None else {"engines": explainer.engines})
 
 
 def check_explainer(plan: Plan, folder: Path, explainer: Explainer, want: Any) -> None:
     """Refuse an explainer that is not the one that was planned with, and say in what it differs."""
-    now = replace(plan, prints=dict(plan.prints) | _prints(explainer, want, ()))
+    others = {name: value for name, value in plan.prints.items() if name not in ("tuning", "engines")}
+    now = replace(plan, prints=others | _prints(explainer, want, ()))
     plan.refuse_changes(now, folder)
 
 

@@ -105,21 +105,30 @@ class Asker:
     """
 
     def __init__(
-        self, subject: Subject, backend: Backend, house: Sequence[Criterion], call: Sequence[Criterion], several: bool
+        self,
+        subject: Subject,
+        backend: Backend,
+        engines: tuple[Engine, ...] | None,
+        house: Sequence[Criterion],
+        call: Sequence[Criterion],
+        several: bool,
     ) -> None:
         merged = combined(house, call)
         self.subject, self.backend, self.house, self.call = subject, backend, house, tuple(call)
         self.criteria = diversified(merged) if several else merged
-        self.engines = engines_for(backend)
+        self.given, self.engines = engines, engines_for(backend) if engines is None else engines
         together = any(isinstance(c, ChecksTogether) for c in self.criteria)
         self._tabulated = all(map(is_tabulated, self.criteria)) and not together and not subject.observed
         self._kinds = subject.training.tuning.answering.kinds
         self._goals: dict[Hashable, Goal] = {}
         self._ready: dict[tuple[int, int], tuple[Goal, Schema, _Ready | None]] = {}
 
-    def serves(self, model: Model, backend: Backend, house: Sequence[Criterion]) -> bool:
-        """Whether it asks this model, with this solver and under these criteria of the house."""
-        return self.subject.model is model and self.backend is backend and self.house is house
+    def serves(
+        self, model: Model, backend: Backend, engines: tuple[Engine, ...] | None, house: Sequence[Criterion]
+    ) -> bool:
+        """Whether it asks this model, with this solver, these engines and under these criteria of the house."""
+        same = self.subject.model is model and self.backend is backend
+        return same and self.given is engines and self.house is house
 
     def ask(self, row: Any, want: Any, *, decimals: bool = True, **options: Any) -> Question:
         """Return a question, with the `decimals` of the data where they are allowed and cost nothing.
