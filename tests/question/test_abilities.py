@@ -15,6 +15,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+import ifonly.extend
 from ifonly import Explainer, Infeasible, NotVerified, OutOfTime, Proximity
 from ifonly.criteria.actionability.demands import Between, Direction, Frozen, Imply, LevelSet, LinearDemand
 from ifonly.criteria.causality.criterion import Causality
@@ -74,6 +75,7 @@ def methods(ability: type) -> list[str]:
 def test_every_ability_is_tried_here_and_stands_in_the_documented_tables() -> None:
     ours = {ability for ability in Ability.__subclasses__() if ability.__module__.startswith("ifonly.")}
     assert ours == {*OF_DEMANDS, *OF_CRITERIA}
+    assert all(getattr(ifonly.extend, ability.__name__) is ability for ability in ours)
     text = (Path(__file__).resolve().parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", text, flags=re.MULTILINE))
     for ability in ours:
@@ -93,7 +95,9 @@ def test_an_ability_is_inherited_or_defined_in_whole(ability: type) -> None:
         rest = {n: f for n, f in own.items() if n != name}
         if not rest:
             continue
-        with pytest.raises(TypeError, match=f"LacksOne defines .* but not '{name}'.* Inherit .*{ability.__name__}"):
+        with pytest.raises(
+            TypeError, match=f"LacksOne defines .* but not '{name}'.* Inherit ifonly.extend.{ability.__name__},"
+        ):
             issubclass(type("LacksOne", (base,), rest), ability)
 
 
