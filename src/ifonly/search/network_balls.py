@@ -43,7 +43,7 @@ from ifonly.search.over_inputs import Open
 from ifonly.search.progress import Progress
 from ifonly.search.spending import Nodes, Spent
 from ifonly.search.splits import Splits
-from ifonly.tolerances import DUST
+from ifonly.tolerances import BEYOND_ROUNDING, DUST
 
 __all__ = ["NetworkBalls"]
 
@@ -183,7 +183,7 @@ class _Search(Search):
         self.splits = Splits(None)
         self.around = [Surrounding(ball, statement, self.places, self.of_balls.ball_prices) for ball in balls]
         self.layers = max((a.layers for a in self.around), key=lambda layers: layers.work)
-        self.beyond = 4.0 * max(float(a.layers.room[-1].max()) for a in self.around)
+        self.beyond = BEYOND_ROUNDING * max(float(a.layers.room[-1].max()) for a in self.around)
         self.left_open = np.inf
         self._before = np.array([-np.inf])
         self._shifts = [a.first_shifts(self.own.shifts) for a in self.around]
@@ -402,7 +402,7 @@ class _Search(Search):
                     own[b], value = self._worst(b, numbers, levels, own[b][:, None])
                     slopes, constant = a.tangents(a.inputs(numbers, levels), own[b])
                     pieces.append((slopes[0], float(constant[0])))
-                    least.append(float(value[0]) + 0.125 * a.demand.room)  # half of what an attack lets pass
+                    least.append(float(value[0]) + a.demand.passes)
                 if min(least) >= 0.0:
                     self._try(self._point(numbers[0], levels[0], nodes.near[i]))
                     break

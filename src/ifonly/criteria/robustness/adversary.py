@@ -108,7 +108,7 @@ def _attack_one(
         own = replace(limits, cutoff=demand.enough, gap=tuning.gap).within(deadline.left())
         answer = solve(program, backend, own)
         sure = distance_from_ties(form) == 0.0
-        if answer.status is Status.INFEASIBLE or answer.bound >= demand.enough - 0.25 * demand.room:
+        if answer.status is Status.INFEASIBLE or answer.bound >= demand.broken:
             return Attack(True, sure=sure)
         if answer.values is None:
             return Attack(False)

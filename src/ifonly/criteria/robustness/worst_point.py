@@ -27,7 +27,7 @@ from ifonly.program.mip import Affine
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.kernels import Said
 from ifonly.runtime.tuning_forests import Balls
-from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, ON_GRID, ORDINARY, ROUNDING
+from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, LOST_OF_ROOM, ON_GRID, ORDINARY, ROUNDING
 
 __all__ = ["lead_rows", "worst_point"]
 
@@ -90,7 +90,7 @@ class _Attack:
         self, demand: KeepsLead, u: FloatArray, layers: Layers, places: IntArray, step: FloatArray, whole: Parts
     ) -> None:
         self.demand, self.u, self.layers, self.places, self.step, self.whole = demand, u, layers, places, step, whole
-        self.least = demand.enough - 0.25 * demand.room
+        self.least = demand.broken
 
     def run(self, deadline: Deadline, tuning: Balls) -> Worst | None:
         """Go downhill first; then search all of the ball."""
@@ -165,7 +165,7 @@ class _Attack:
         one = replace(
             layers,
             rows=layers.rows[[row]],
-            constant=layers.constant[[row]] + self.least - 0.05 * self.demand.room,
+            constant=layers.constant[[row]] + self.least - LOST_OF_ROOM * self.demand.room,
             room=(*layers.room[:-1], layers.room[-1][[row]]),
         )
         return Ball(one, zero, zero - np.inf, zero + np.inf, self.step, False, 0.0)

@@ -17,7 +17,7 @@ from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.tuning import DEFAULT, Shaping
-from ifonly.tolerances import CHAINED_ROUNDING, DUST, FEASIBILITY
+from ifonly.tolerances import CHAINED_ROUNDING, DUST, FEASIBILITY, SAME_BREAKPOINT
 
 __all__ = ["Curve", "Softmax"]
 
@@ -188,7 +188,7 @@ def _bent(mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points
         return mip.column(*bend.span(low - DUST * size, high + DUST * size), name="curve")
     beyond = min(FEASIBILITY * size, bend.scale if isinstance(bend, Smooth) else np.inf)
     at = np.unique(np.concatenate([bend.breakpoints(low - beyond, high + beyond, pieces), near]))
-    apart = np.concatenate([[True], np.diff(at) > 0.01 * DUST * size])
+    apart = np.concatenate([[True], np.diff(at) > SAME_BREAKPOINT * size])
     return chain(mip, inner, bend, at[apart])
 
 
