@@ -295,6 +295,7 @@ NUMERIC_CALLS = {"float", "int", "frozenset", "np.array", "np.float32", "np.floa
 CONSTANTS = {
     "ifonly.criteria.manifold.branches: _FIRST, _ROW, _SCAN, _GROUP, _FINE": "names of kinds",
     "ifonly.models.forms.leaves: _NO_END": "a position beyond all others that an int32 holds",
+    "ifonly.models.own_links: _COMPARED": "more scores than it takes to tell a sigmoid from another function",
     "ifonly.models.readers.catboost_statistics: _MULTIPLIER": "of CatBoost's own hash",
     "ifonly.models.readers.catboost_statistics: _WORD": "64 bits, of CatBoost's own hash",
     "ifonly.models.readers.lightgbm: _LAST_SCORE_OF_HALF": "of the arithmetic of a float64",

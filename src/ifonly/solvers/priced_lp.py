@@ -205,7 +205,7 @@ class PricedProgram:
                 return Relaxed(np.inf)
             if self._penalty >= self.tuning.dearest:
                 return Relaxed(found.bound)
-            self._penalty *= 10.0
+            self._penalty *= self.tuning.dearer
             self._price_slack(self._penalty)
 
     def _trimmed(self, found: Relaxed) -> Relaxed:

@@ -215,7 +215,7 @@ class Seeker:
         away = np.abs(moves).sum(axis=1)
         weight = np.exp(-0.5 * away / max(float(np.median(away)), ROUNDING))
         A = np.column_stack([moves, np.ones(len(moves))]) * weight[:, None]
-        ridge = 1e-3 * float(weight.sum()) * np.eye(A.shape[1])
+        ridge = self.tuning.ridge * float(weight.sum()) * np.eye(A.shape[1])
         slope = np.linalg.solve(A.T @ A + ridge, A.T @ (lead * weight))[:-1]
         return slope / (float(np.abs(slope).max(initial=0.0)) or 1.0)
 

@@ -335,7 +335,7 @@ class CuttingSet:
             behind = [b.enough - a.least for b, a in zip(balls, attacks, strict=True) if a.point is not None]
             if not behind:
                 break
-            margin += 1.2 * max(behind)
+            margin += self.tuning.lifted * max(behind)
             limits = replace(self.limits, gap=max(self.limits.gap, self.tuning.lift_gap))
             found = self.search(replace(self.statement, margin=margin), limits, self._for_search()).found
             if found.u is None or self.deadline.passed:

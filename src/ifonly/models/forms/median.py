@@ -85,8 +85,8 @@ class Median(Around):
             down = _implied(mip, median - score, float(least - b), float(most - a))
             above, below = above + up * float(w), below + down * float(w)
         away = self.away
-        # of equal weights, a sum above one half is half a weight above it
-        beyond = max(away, 0.25 * float(share[0])) if bool((share == share[0]).all()) else away
+        # of equal weights, a sum above one half is half a weight above it: half of that is left to the solver
+        beyond = max(away, 0.5 * (0.5 * float(share[0]))) if bool((share == share[0]).all()) else away
         # scores at or above the median have more than half of the weight
         mip.row(above, lower=0.5 + beyond)
         # scores at or below the median have at least half of the weight

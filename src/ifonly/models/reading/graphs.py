@@ -154,7 +154,7 @@ def as_regressor(adapter: Any, value: Signal | Linked, graph: Graph, source: Sou
 
 def agrees(read: Read, adapter: Any, source: Source) -> Read:
     """Return `read` if it agrees with the adapter's own answers on some rows; a misread graph must never pass."""
-    U = _some_rows(source)
+    U = _some_rows(source, source.tuning.compared)
     Z, scores = source.evaluate(U), read.form(U)
     if read.classes and not hasattr(adapter, "predict_proba"):
         named = np.array([read.classes.index(c) for c in np.asarray(adapter.predict(Z)).tolist()])
@@ -175,7 +175,7 @@ def agrees(read: Read, adapter: Any, source: Source) -> Read:
     return read
 
 
-def _some_rows(source: Source, n: int = 16) -> FloatArray:
+def _some_rows(source: Source, n: int) -> FloatArray:
     rng = np.random.default_rng(0)
     U = np.repeat(source.base[None, :], n, axis=0)
     for j, feature in enumerate(source.schema.features):
