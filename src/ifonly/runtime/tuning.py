@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields
 from ifonly.runtime.tuning_forests import Balls, CentreSearch, CoveringSearch, PriceSearch
 from ifonly.runtime.tuning_group import Group as _Numbers
 from ifonly.runtime.tuning_hulls import ColumnGeneration, Hulls
+from ifonly.runtime.tuning_kernels import NoGoodSearch, SignSearch
 from ifonly.runtime.tuning_neighbours import NeighbourSearch
 from ifonly.runtime.tuning_observed import Learning, Observing, Pulling
 
@@ -41,6 +42,7 @@ __all__ = [
     "Learning",
     "NeighbourSearch",
     "NetworkSearch",
+    "NoGoodSearch",
     "Observing",
     "PriceSearch",
     "ProgramSize",
@@ -49,6 +51,7 @@ __all__ = [
     "Regressions",
     "SafeRanges",
     "Shaping",
+    "SignSearch",
     "Solving",
     "Tuning",
 ]
@@ -373,6 +376,8 @@ class Tuning:
     regressions: Regressions = field(default=Regressions())
     hulls: Hulls = field(default=Hulls())
     balls: Balls = field(default=Balls())
+    no_goods: NoGoodSearch = field(default=NoGoodSearch())
+    signs: SignSearch = field(default=SignSearch())
     ranges: SafeRanges = field(default=SafeRanges())
     solving: Solving = field(default=Solving())
     columns: ColumnGeneration = field(default=ColumnGeneration())

@@ -178,6 +178,7 @@ class _Search(Search):
         most = min((d.at_most() for d in statement.demands if isinstance(d, Counts)), default=len(schema))
         assert isinstance(query.goal, Goal)
         self.tuning, self.own, self.of_balls = query.tuning.networks, query.tuning.centres, query.tuning.balls
+        self.signs = query.tuning.signs
         question = Separable(query.goal, most)
         BestFirst.__init__(self, statement, question, box, incumbents, range(len(schema)), self.own)
         self.splits = Splits(None)
@@ -192,7 +193,7 @@ class _Search(Search):
     # -- the search ----------------------------------------------------------------------------------------------
     def run_signs(self) -> Ended:
         """Search over centres and signs of units, compiled, looking at the deadline and Ctrl-C every few milliseconds."""
-        signs = Signs(self._room(), [a.ball() for a in self.around], self.own.kernel_bytes)
+        signs = Signs(self._room(), [a.ball() for a in self.around], self.own.kernel_bytes, self.signs)
         while True:
             if self.deadline.passed:
                 return Ended.LIMIT
@@ -370,7 +371,7 @@ class _Search(Search):
     def _withstands(self, u: FloatArray) -> bool | None:
         """Whether a point, as it will be returned, keeps its lead all over all balls; None: that could not be decided."""
         for b, a in enumerate(self.around):
-            found = worst_point(a.demand, u, self.deadline, self.of_balls)
+            found = worst_point(a.demand, u, self.deadline, self.of_balls, self.signs)
             if found is None or (found.point is None and not found.closed):
                 return None
             if found.point is not None:
