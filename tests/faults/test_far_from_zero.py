@@ -23,7 +23,16 @@ from sklearn.tree import DecisionTreeRegressor
 
 from ifonly import Causality, Cause, Explainer, Proximity, Target
 from ifonly.data.schema import Numeric, Schema
+from ifonly.models.forms.bends import LOG_SIGMOID, SIGMOID, SOFTPLUS, Smooth
+from ifonly.models.forms.curves import Curve
 from ifonly.models.forms.leaf_rows import near_zero
+from ifonly.models.forms.linear import Linear
+from ifonly.program.box import Box
+from ifonly.program.mip import Mip
+from ifonly.program.variables import Variables
+from ifonly.solvers.backend import Limits
+from ifonly.solvers.registry import find_solver
+from ifonly.solvers.tangents import solve
 
 GRID = pd.DataFrame(list(product(range(4), range(4))), columns=["a", "b"])
 
@@ -37,6 +46,24 @@ def test_what_leaves_have_in_common_is_a_constant() -> None:
     nothing, same = near_zero(np.empty((0, 1)), np.empty(0, dtype=np.int64), np.array([1.0]))
     assert nothing.shape == (0, 1)
     assert same[0] == 1.0
+
+
+@pytest.mark.parametrize("bend", [SOFTPLUS, SIGMOID, LOG_SIGMOID])
+@pytest.mark.parametrize("far", [0.0, -1e12, 1e12])
+def test_a_curve_that_is_held_closely_far_from_zero_is_what_it_is_there(bend: Smooth, far: float) -> None:
+    """Breakpoints nearer to each other than a solver sees left a chain of none (seed 20261401, 2405862)."""
+    schema, factual = Schema((Numeric("a", 0.0, 0.5),)), np.zeros(1)
+    inner = Linear(schema, np.array([[1.0]]), np.array([far]))
+    form = Curve(inner, (bend,)).refined(np.array([0.25]))
+    assert form is not None
+    mip = Mip()
+    (y,) = form.embed(mip, Variables(mip, Box.of(schema, factual), factual, {}, (0,)))
+    for sign in (1.0, -1.0):
+        mip.clear_objective()
+        mip.minimise(y * sign)
+        assert solve(mip.arrays(), find_solver("highs only"), Limits()).objective * sign == pytest.approx(
+            float(bend(np.array([far, far + 0.5]))[:: int(sign)][0]), rel=1e-4, abs=1e-4
+        )
 
 
 @pytest.mark.parametrize("solver", ["auto", "highs only"])

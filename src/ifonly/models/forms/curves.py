@@ -191,13 +191,15 @@ def _bent(mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points
     known = mip.bounds(inner)
     low, high = sorted((max(ends[0], known[0]), min(ends[1], known[1])))
     near, size = points[(points >= low) & (points <= high)], max(1.0, abs(low), abs(high))
-    if high - low <= FEASIBILITY * size and not near.size:
+    at = np.empty(0)
+    if high - low > FEASIBILITY * size or near.size:
+        beyond = min(FEASIBILITY * size, bend.scale if isinstance(bend, Smooth) else np.inf)
+        at = np.unique(np.concatenate([bend.breakpoints(low - beyond, high + beyond, pieces), near]))
+        at = at[np.concatenate([[True], np.diff(at) > SAME_BREAKPOINT * size])]
+    if len(at) < 2:
         # the argument changes by less than a solver can see of it: the curve is any value that it has there
         return mip.column(*bend.span(low - DUST * size, high + DUST * size), name="curve")
-    beyond = min(FEASIBILITY * size, bend.scale if isinstance(bend, Smooth) else np.inf)
-    at = np.unique(np.concatenate([bend.breakpoints(low - beyond, high + beyond, pieces), near]))
-    apart = np.concatenate([[True], np.diff(at) > SAME_BREAKPOINT * size])
-    return chain(mip, inner, bend, at[apart])
+    return chain(mip, inner, bend, at)
 
 
 def _more_points(
