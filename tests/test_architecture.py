@@ -314,12 +314,16 @@ def is_row(node: ast.AST) -> TypeGuard[ast.Call]:
 
 # Where numbers that were tuned would be; they belong in runtime/tuning.py, and tolerances in tolerances.py.
 TUNED = {"criteria", "models", "program", "question", "search", "solvers", "surrogate"}
-NUMERIC_CALLS = {"float", "int", "frozenset", "np.array", "np.float32", "np.float64", "np.linspace", "np.geomspace"}
+NUMERIC_CALLS = {
+    *("float", "int", "frozenset", "list", "range", "sorted", "tuple"),
+    *("np.arange", "np.array", "np.float32", "np.float64", "np.full", "np.geomspace", "np.linspace", "np.logspace"),
+}
 
 # Numbers that nobody tunes, with the reason.
 CONSTANTS = {
     "ifonly.criteria.manifold.branches: _FIRST, _ROW, _SCAN, _GROUP, _FINE": "names of kinds",
     "ifonly.models.forms.leaves: _NO_END": "a position beyond all others that an int32 holds",
+    "ifonly.models.own_links: _COMPARED": "more scores than it takes to tell a sigmoid from another function",
     "ifonly.models.readers.catboost_statistics: _MULTIPLIER": "of CatBoost's own hash",
     "ifonly.models.readers.catboost_statistics: _WORD": "64 bits, of CatBoost's own hash",
     "ifonly.models.readers.lightgbm: _LAST_SCORE_OF_HALF": "of the arithmetic of a float64",
@@ -331,6 +335,7 @@ CONSTANTS = {
     "ifonly.program.scaling: _COST": "a power of two near 1,000, by the tolerance of solvers: see its comment",
     "ifonly.program.scaling: _LARGEST_COST": "a power of two near 1,000,000, by the same",
     "ifonly.question.trail: _LEAF, _PRICED, _CUT, _LEVELS, _STAYS, _ALTERNATIVE, _DUALS, _PRICES": "codes of proofs",
+    "ifonly.question.trail: _OF_PRICES, MOST_OF_PRICES": "of the format of proofs",
     "ifonly.question.varints: _BYTES": "of the format of proofs",
     "ifonly.search.cells.keeping: ROUGHEST": "as in _prices_keeping.h",
     "ifonly.search.cells.keeping: _LARGEST": "as in _prices_keeping.h, within what proofs can hold",
@@ -347,19 +352,33 @@ CONSTANTS = {
 
 def tuned_numbers(tree: dict[str, Module]) -> list[str]:
     """Numbers in capitals at the top of a module that searches go by."""
-    complaints = []
-    for module in tree.values():
-        if module.name.split(".")[1:2] == [] or module.name.split(".")[1] not in TUNED:
-            continue
-        for node in module.tree.body:
-            if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None or not is_number(node.value):
-                continue
+    return [
+        f"{module.name}: {names}; make it a field of a group in runtime/tuning.py, with its measurement"
+        for module in searching(tree)
+        for names, value in constants(module)
+        if has_number(value) and f"{module.name}: {names}" not in CONSTANTS
+    ]
+
+
+def searching(tree: dict[str, Module]) -> Iterator[Module]:
+    return (module for module in tree.values() if module.name.split(".")[1:2] and module.name.split(".")[1] in TUNED)
+
+
+def constants(module: Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what is assigned to capitals at the top of a module, with the names together."""
+    for node in module.tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             names = [name.id for name in ast.walk(target) if isinstance(name, ast.Name)]
-            constant = f"{module.name}: {', '.join(names)}"
-            if all(name.isupper() for name in names) and constant not in CONSTANTS:
-                complaints.append(f"{constant}; make it a field of a group in runtime/tuning.py, with its measurement")
-    return complaints
+            if all(name.isupper() for name in names):
+                yield ", ".join(names), node.value
+
+
+def has_number(value: ast.expr) -> bool:
+    """Whether a written number is the value of a constant, or one of several."""
+    parts = value.elts if isinstance(value, ast.Tuple | ast.List | ast.Set) else [value]
+    parts = [part.value if isinstance(part, ast.Starred) else part for part in parts]
+    return any(is_number(part) or (part is not value and has_number(part)) for part in parts)
 
 
 def is_number(value: ast.expr) -> bool:
@@ -383,12 +402,85 @@ def is_number(value: ast.expr) -> bool:
         case ast.Attribute():
             return ast.unparse(value).startswith("np.finfo(")
         case ast.Call():
-            if ast.unparse(value.func) not in {*NUMERIC_CALLS, "range"}:
+            if ast.unparse(value.func) not in NUMERIC_CALLS:
                 return False
             parts = value.args[:1]
         case _:
             return False
     return bool(parts) and all(part is not None and is_number(part) for part in parts)
+
+
+# Modules of bytes, whose numbers are those of a format.
+FORMATS = {"ifonly.question.trail", "ifonly.question.varints"}
+
+# Numbers in the middle of a line that nobody tunes, and on which no proof rests beyond the formula they are in.
+INLINE: dict[tuple[str, float], str] = {
+    ("ifonly.criteria.causality.criterion", 5): "folds: says what is learned, and can be passed",
+    ("ifonly.criteria.diversity.criterion", 0.1): "the distance that is asked for if nothing else is said",
+    ("ifonly.criteria.manifold.criterion", 5): "a place in a tuple",
+    ("ifonly.criteria.manifold.isolation", 100): "per cent",
+    ("ifonly.models.forms.bends", 8.0): "of the error of a chord, h^2 |f''| / 8",
+    ("ifonly.models.readers.onnx", 0.01): "the ONNX standard's default",
+    ("ifonly.models.readers.onnx", 1e-5): "the ONNX standard's default",
+    ("ifonly.models.readers.onnx", 5): "inputs of BatchNormalization",
+    ("ifonly.models.readers.sklearn_hist", 32): "bits of a word",
+    ("ifonly.models.readers.sklearn_neighbours", 4.0): "products of vectors in a difference of two distances, at most",
+    ("ifonly.models.readers.torch", 0.01): "PyTorch's own default",
+    ("ifonly.models.readers.xgboost", 256): "values of a byte",
+    ("ifonly.models.reading.columnwise", 3.0): "the range of a feature, and as much on either side",
+    ("ifonly.models.reading.on_grids", 3.0): "the range of a feature, and as much on either side",
+    ("ifonly.models.reading.outcomes", 4.0): "steps that grow by a factor, until nothing is beyond them",
+    ("ifonly.models.reading.pullback", 4.0): "so that differences of differences are finite, too",
+    ("ifonly.question.goal", 1e4): "digits that are shown",
+    ("ifonly.question.training", 0.05): "the middle nine tenths: a unit of what is asked",
+    ("ifonly.question.training", 0.95): "the middle nine tenths: a unit of what is asked",
+    ("ifonly.question.training", 21): "twentieths, both ends included: the same",
+    ("ifonly.question.words", 1e15): "digits that are shown",
+    ("ifonly.question.words", 6): "digits that are shown",
+    ("ifonly.search.boxes.affordable", 1000.0): "the unit of Tuning.size.per_score, 1,000 weights",
+    ("ifonly.search.cells.cost_tables", 1.5): "any number between the dearest share, 1, and the next line of costs, 2",
+    ("ifonly.search.cells.keeping", 32): "the upper half of a word",
+    ("ifonly.search.cells.split_prices", 4.0): "a price is paid and received, and added up in both",
+    ("ifonly.search.composites.prices", 4.0): "an end of a column that no cost reaches",
+    ("ifonly.search.distances.enumeration", 1.5): "the next point of a grid, rounded down",
+    ("ifonly.search.inputs.nodes", 4.0): "of the quadratic formula",
+    ("ifonly.search.linear.shaving", 6): "columns of a table",
+    ("ifonly.search.reduce", 4.0): "of the quadratic formula",
+    ("ifonly.search.refusals", 6): "digits that are shown",
+    ("ifonly.solvers.backend", 30.0): "the time limit of a call if nothing else is said",
+    ("ifonly.solvers.column_prices", 4.0): "products of vectors in a difference",
+}
+
+
+def inline_numbers(tree: dict[str, Module]) -> list[str]:
+    """Numbers in the middle of a line that look chosen: floats but 0, 1, 2 and one half, and whole numbers above 4."""
+    return [
+        f"{module.name}, line {node.lineno}: {node.value!r}; give it a name in tolerances.py if proofs rest on it, make it a "
+        "field of a group in runtime/tuning.py if they do not, or say in INLINE of which formula it is"
+        for module in searching(tree)
+        if module.name not in FORMATS
+        for node in chosen(module)
+        if (module.name, node.value) not in INLINE
+    ]
+
+
+def chosen(module: Module) -> Iterator[ast.Constant]:
+    """Yield such numbers, but for powers, bits, and what has a name in capitals at the top of its module."""
+    known = {id(node) for _, value in constants(module) for node in ast.walk(value)}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.BinOp) and isinstance(
+            node.op, ast.Pow | ast.LShift | ast.RShift | ast.BitAnd | ast.BitOr
+        ):
+            sides = (side.operand if isinstance(side, ast.UnaryOp) else side for side in (node.left, node.right))
+            known |= set(map(id, sides))
+        if isinstance(node, ast.Constant) and id(node) not in known and is_chosen(node.value):
+            yield node
+
+
+def is_chosen(value: object) -> bool:
+    if isinstance(value, float):
+        return abs(value) not in {0.0, 0.5, 1.0, 2.0}
+    return isinstance(value, int) and value > 4
 
 
 Check = Callable[[dict[str, Module]], list[str]]
@@ -402,6 +494,7 @@ CHECKS: list[Check] = [
     headless_docstrings,
     silent_rows,
     tuned_numbers,
+    inline_numbers,
 ]
 TREE = modules(SOURCE)
 BENCHMARKS = modules(TESTS.parent / "benchmarks")
@@ -418,15 +511,11 @@ def test_benchmarks_have_no_headless_docstrings() -> None:
     assert not complaints, "\n".join(complaints)
 
 
-def test_every_constant_that_is_excused_is_there() -> None:
-    found = {}
-    for module in TREE.values():
-        for node in module.tree.body:
-            if isinstance(node, ast.Assign | ast.AnnAssign):
-                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-                names = [name.id for name in ast.walk(target) if isinstance(name, ast.Name)]
-                found[f"{module.name}: {', '.join(names)}"] = node
-    assert not CONSTANTS.keys() - found.keys()
+def test_every_number_that_is_excused_is_there() -> None:
+    found = {f"{module.name}: {names}" for module in TREE.values() for names, _ in constants(module)}
+    assert not CONSTANTS.keys() - found
+    assert not INLINE.keys() - {(module.name, node.value) for module in TREE.values() for node in chosen(module)}
+    assert TREE.keys() >= FORMATS
 
 
 @pytest.mark.parametrize("arrow", CLOSED_LATE, ids=" -> ".join)
@@ -537,6 +626,7 @@ CLEAN = {
     "cli.py": "import ifonly\nprint(1)",
     "program/cells.py": "def f(mip, x, schema):\n    # x = 0\n    mip.row(x)\n    x.mip.convex(x)  # why\n    schema.row(x)",
     "search/cells.py": "WITH_SOLVER = (Cells(1), Cells(2))[-1:]\n_NEAR = 0.5 * FEASIBILITY\nNAMES = ('a', 'b')",
+    "program/inputs.py": "def f(x, bits):\n    return 0.5 * x[1:3] - 2.0**-52 * (bits >> 32) + 10.0**x if x else -1",
     "batch/plan.py": "_ROWS = 1000",
     "events.py": 'class Event:\n    """Event of a search."""',
     "__init__.py": "from ifonly.result.values import Explanation",
@@ -603,6 +693,19 @@ def test_checks_accept_a_clean_tree(check: Check, tmp_path: Path) -> None:
         (tuned_numbers, "solvers/bounds.py", "_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)"),
         (tuned_numbers, "criteria/manifold/points.py", "_STOPS = np.linspace(0.0, 1.0, 13)[1:]"),
         (tuned_numbers, "models/forms/curves.py", "_TANGENTS = np.array([1.0, 0.5])"),
+        (tuned_numbers, "search/nudge.py", "_SHARES = 2.0 ** np.arange(-40.0, -9.75, 0.25)"),
+        (tuned_numbers, "search/neighbours.py", "_SHARES = tuple(2.0 ** -np.arange(0.0, 7.0))"),
+        (tuned_numbers, "search/ellipsoid.py", "_FARTHER = (0.0, *(10.0 ** np.arange(-15.0, -8.0)))"),
+        (tuned_numbers, "models/forms/polynomials.py", "_CLOSELY, _EXACT = 0.01, ON_BREAKPOINT"),
+        (tuned_numbers, "models/readers/splines.py", "_PROBES, _SAME = 301, DUST"),
+        (inline_numbers, "criteria/robustness/adversary.py", "def f(d):\n    return d.enough - 0.25 * d.room"),
+        (inline_numbers, "question/goal.py", "def f(rounding):\n    return 64.0 * rounding"),
+        (inline_numbers, "search/incumbents.py", "def f():\n    return np.linspace(0.0, 1.0, 65)[:-1]"),
+        (inline_numbers, "search/cells.py", "def f(x, tries: int = 40):\n    pass"),
+        (inline_numbers, "models/forms/curves.py", "class Curve:\n    pieces: int = 8"),
+        (inline_numbers, "solvers/priced_lp.py", "def f(self):\n    self.penalty *= 10.0"),
+        (inline_numbers, "surrogate/question.py", "def f(rows):\n    return rows[:8]"),
+        (inline_numbers, "search/cells.py", "_probes = 301"),
         (silent_rows, "program/cells.py", "def f(mip, x):\n    mip.row(x)"),
         (
             silent_rows,

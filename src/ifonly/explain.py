@@ -28,7 +28,7 @@ from ifonly.question.training import Training
 from ifonly.result.many import Explanations
 from ifonly.result.origin import Origin
 from ifonly.result.values import Explanation
-from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.deadline import FOREVER, Deadline
 from ifonly.runtime.memo import Lean, Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.search.answering import NoneOnGrids, Question, Several
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from ifonly.studio.server import Studio
 
 __all__ = ["Explainer"]
-
-_FOREVER = 1e9  # seconds that stand for no time limit: SCIP refuses infinity
 
 
 class _Many(TypedDict, total=False):
@@ -205,7 +203,7 @@ class Explainer(Lean):
             The model refused every repaired answer.
         """
         _check_options(n, time_limit, gap, proof)
-        began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), _FOREVER))
+        began, deadline = time.perf_counter(), Deadline.after(min(float(time_limit), FOREVER))
         asker = self._asker(criteria, several=n > 1)
         ask = partial(asker.ask, row, want, deadline=deadline, gap=gap, on_event=on_event, proof=proof)
         asked = ask()

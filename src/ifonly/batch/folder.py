@@ -21,6 +21,7 @@ from ifonly.batch.verifying import Verdict, verify_plan
 from ifonly.data.tables import align, as_frame
 from ifonly.errors import CriterionError, PlanError
 from ifonly.question.criterion import Criterion
+from ifonly.runtime.deadline import FOREVER
 from ifonly.runtime.tuning import DEFAULT
 from ifonly.version import __version__
 
@@ -31,7 +32,7 @@ __all__ = ["Batch", "check_explainer", "explain_to", "open_source", "plan_batch"
 
 SHARD_ROWS = 1000
 # Long enough for no search to meet it: a search that counts on the clock is not reproducible.
-_ENDLESS = 1e9
+_ENDLESS = FOREVER
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ifonly.criteria.validity import Target
 from ifonly.models.read import Model
 from ifonly.program.box import Box
-from ifonly.tolerances import DUST
+from ifonly.tolerances import DUST, SCORE_OPERATIONS
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
@@ -29,10 +29,7 @@ __all__ = ["Guess", "Guesser", "Notebook", "guessing", "may_guess", "right"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# A score within so many roundings of a threshold may fall on either side of it in a sum of another order, as of a longer
-# block. Answers of continuous models clear it by twice as many (see `Goal.rounding`).
-_ROUNDINGS = 32.0
-_TIE = DUST  # the same for probabilities
+_TIE = DUST  # within which a probability may fall on either side of what is asked for
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,9 @@ class Guesser(Model):
     @classmethod
     def of(cls, model: Model, box: Box, notebook: Notebook) -> Guesser:
         """Return the guesser of a model whose rows lie in a box."""
-        noise = _ROUNDINGS * model.scatter(model.read.form, box)
+        # So near to a threshold a score may fall on either side in a sum of another order, as of a longer block. Answers
+        # of continuous models clear it by twice as much (see `Goal.rounding`).
+        noise = SCORE_OPERATIONS * model.scatter(model.read.form, box)
         return cls(model.read, model.estimator, model.prepare, notebook=notebook, noise=noise)
 
     def predict(self, U: FloatArray) -> Any:

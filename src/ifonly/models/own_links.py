@@ -17,6 +17,7 @@ from ifonly.tolerances import SAME_POINT
 
 __all__ = ["OwnLink", "ValueLink"]
 
+_COMPARED = np.linspace(-3.0, 3.0, 25)  # scores at which a link is compared with a sigmoid
 _BENDS: dict[object, Bend] = {np.exp: EXP, np.expm1: EXPM1, np.square: SQUARE}
 
 
@@ -100,7 +101,7 @@ class ValueLink(NoLink):
 
 def _sigmoid_slope(link: Function) -> float | None:
     """Return ``a`` when a link is ``1 / (1 + exp(-a s))``, judged by its values."""
-    s = np.linspace(-3.0, 3.0, 25)
+    s = _COMPARED
     p = link(s[:, None])[:, 1]
     a = float(np.log(p[-1]) - np.log1p(-p[-1])) / s[-1] if 0.0 < p[-1] < 1.0 else np.nan
     return a if np.allclose(p, SIGMOID(a * s), **SAME_POINT) else None

@@ -30,7 +30,7 @@ from ifonly.question.statement import Statement
 from ifonly.question.words import interval_text, number
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.memo import cached_property
-from ifonly.tolerances import DUST, ON_GRID, SCORE_OPERATIONS
+from ifonly.tolerances import DUST, LONG_ROUNDINGS, MARGINS_AT_THE_EDGE, ON_GRID, SCORE_OPERATIONS
 
 __all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "Row"]
 
@@ -158,7 +158,7 @@ class Goal(Proposes, Outcome):
 
         For statements that begin without a margin: what is nearer to its threshold than that is no answer to rely on.
         """
-        margin = 2.0 * noise / SCORE_OPERATIONS
+        margin = MARGINS_AT_THE_EDGE[0] * noise / SCORE_OPERATIONS
         return replace(statement, margin=margin, tie=margin)
 
     def lead_in_steps(self, form: Form, noise: float) -> float:
@@ -208,7 +208,7 @@ class Goal(Proposes, Outcome):
 
         Only where it is constant around a point, so that the model's refusal rules all of that out.
         """
-        return 0.0 if self.read.form.raw() else 64.0 * self.model.rounding
+        return 0.0 if self.read.form.raw() else LONG_ROUNDINGS * self.model.rounding
 
     @abstractmethod
     def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:

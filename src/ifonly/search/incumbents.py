@@ -242,7 +242,7 @@ class Incumbents:
             if bool(goal.holds(self.query, trial[None, :])[0]):
                 u = trial
         numeric = [self.schema.starts[j] for j in self.schema.numeric]
-        steps = np.linspace(0.0, 1.0, 65)[:-1]
+        steps = np.linspace(0.0, 1.0, self.query.tuning.incumbents.pulls + 1)[:-1]
         trials = np.repeat(u[None, :], len(steps), axis=0)
         trials[:, numeric] -= steps[:, None] * (u - self.start)[numeric]
         trials = self.schema.stored(trials)

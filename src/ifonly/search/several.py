@@ -141,7 +141,7 @@ def _moved_on(query: Query, box: Box, distance: float, u: FloatArray) -> Iterato
         feature, at = query.schema.features[j], query.schema.starts[j]
         if not isinstance(feature, Numeric) or np.isnan(u[at]):
             continue
-        step = 1.01 * distance * float(query.training.range[j])
+        step = query.tuning.answering.farther * distance * float(query.training.range[j])
         grid = feature.step or 0.0
         for value in (u[at] + step + grid, u[at] - step - grid):
             if box.lower[j] <= value <= box.upper[j]:

@@ -89,9 +89,10 @@ class Sampler:
     def around(self, u: FloatArray, count: int, size: float) -> FloatArray:
         """Return rows around a row: each of its features is moved in one of two rows, numbers by a share of their range."""
         rows = np.repeat(u[None, :], count, axis=0)
+        tuning = self.query.tuning.observing
         for j in self.free:
             part, feature = self.schema.slice(j), self.schema.features[j]
-            moved = self.rng.uniform(size=count) < max(0.15, 1.5 / len(self.free))
+            moved = self.rng.uniform(size=count) < max(tuning.moved, tuning.least_moved / len(self.free))
             if isinstance(feature, Numeric):
                 span = float(self.box.upper[j] - self.box.lower[j])
                 step = max(size * span, feature.step or 0.0)

@@ -136,7 +136,7 @@ def test_the_adversary_says_safe_exactly_where_no_dense_point_of_the_ball_flips(
         for u in statement.query.training.U[:40:4]:
             own = rng.uniform(-0.5, 1.2) * float(demand.leads(u[None], np.zeros(3))[0])
             one = replace(demand, margin=own - 2.0 * abs(own) * rng.random())
-            found = worst_point(one, u, NEVER, DEFAULT.balls)
+            found = worst_point(one, u, NEVER, DEFAULT.balls, DEFAULT.signs)
             assert found is not None
             around = dense(one, u, rng)
             least = float(one.goal.lead(one.goal.read.form(around)).min())

@@ -26,7 +26,7 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.runtime.deadline import Deadline
-from ifonly.tolerances import DUST, FEASIBILITY, FLOAT64_ROOM
+from ifonly.tolerances import DUST, FEASIBILITY, FLOAT64_ROOM, STORED_ROUNDINGS
 
 __all__ = ["CausalEquation", "Mechanism", "is_settled"]
 
@@ -233,7 +233,7 @@ class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
         x, dtype = U[:, schema.starts[self.mechanism.feature]], schema.features[self.mechanism.feature].dtype
         kind = np.dtype(getattr(dtype, "numpy_dtype", dtype))
         grain = float(np.finfo(kind).eps) if kind.kind == "f" else 0.0
-        room = np.maximum(max(_TOLERANCE * self.unit, self._dust), 4.0 * grain * np.abs(x))
+        room = np.maximum(max(_TOLERANCE * self.unit, self._dust), STORED_ROUNDINGS * grain * np.abs(x))
         return np.where(self._moved(query, U), room, 0.0)
 
     def with_consequence(self, query: Query, U: FloatArray, *, by_model: bool = False) -> FloatArray:

@@ -23,7 +23,7 @@ from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
-from ifonly.tolerances import DUST, ROUNDING
+from ifonly.tolerances import AT_AN_EDGE, DUST, ROUNDING
 from ifonly.tolerances import DUST as _BETTER
 from ifonly.tolerances import FEASIBILITY as _ON_GRID
 
@@ -215,7 +215,7 @@ class Seeker:
         away = np.abs(moves).sum(axis=1)
         weight = np.exp(-0.5 * away / max(float(np.median(away)), ROUNDING))
         A = np.column_stack([moves, np.ones(len(moves))]) * weight[:, None]
-        ridge = 1e-3 * float(weight.sum()) * np.eye(A.shape[1])
+        ridge = self.tuning.ridge * float(weight.sum()) * np.eye(A.shape[1])
         slope = np.linalg.solve(A.T @ A + ridge, A.T @ (lead * weight))[:-1]
         return slope / (float(np.abs(slope).max(initial=0.0)) or 1.0)
 
@@ -318,8 +318,8 @@ class Seeker:
         """Return a point just beyond an edge that keeps `x` from the factual, if the outcome is the same there."""
         hat = self.costing.factual
         gap = np.maximum(self.step, ROUNDING)
-        down = (x > hat) & (x - lower <= gap * 1e-3 + ROUNDING) & (lower > self.lower)
-        up = (x < hat) & (upper - x <= gap * 1e-3 + ROUNDING) & (upper < self.upper)
+        down = (x > hat) & (x - lower <= gap * AT_AN_EDGE + ROUNDING) & (lower > self.lower)
+        up = (x < hat) & (upper - x <= gap * AT_AN_EDGE + ROUNDING) & (upper < self.upper)
         tries = []
         for i in np.flatnonzero(down | up):
             beyond = x.copy()

@@ -31,6 +31,7 @@ from ifonly.question.words import number
 from ifonly.question.wrapping import Embeds, Enclosed, Encloses, Search, Wraps
 from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits
+from ifonly.tolerances import BROKEN_OF_ROOM, ENOUGH_OF_ROOM, PASSES_OF_ROOM, STORED_ROUNDINGS
 from ifonly.tolerances import DUST as _WIDER
 from ifonly.tolerances import ON_GRID as _GRID_DUST
 
@@ -111,7 +112,17 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Wraps, Embeds, En
     @property
     def enough(self) -> float:
         """The lead at which a point counts as safe; half the room is left to the solver's tolerance."""
-        return self.margin + 0.5 * self.room
+        return self.margin + ENOUGH_OF_ROOM * self.room
+
+    @property
+    def broken(self) -> float:
+        """The lead below which an attack has broken a point; what it takes less is left to the solver that looks for it."""
+        return self.enough - BROKEN_OF_ROOM * self.room
+
+    @property
+    def passes(self) -> float:
+        """By how much a lead may stay behind what is enough where a point is attacked: half of what an attack lets pass."""
+        return PASSES_OF_ROOM * self.room
 
     def stricter(self, shift: FloatArray | None = None, nogo: Box | None = None) -> KeepsLead:
         """Return the demand with one more shift, or one more box to stay out of."""
@@ -181,7 +192,7 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Wraps, Embeds, En
                 kind = getattr(feature.dtype, "numpy_dtype", feature.dtype)
                 grain = np.finfo(kind).eps if np.dtype(kind).kind == "f" else np.finfo(np.float64).eps
                 size = max(abs(self.limits.lower[j]), abs(self.limits.upper[j]))
-                out[j] += _WIDER * out[j] + 4.0 * float(grain) * size
+                out[j] += _WIDER * out[j] + STORED_ROUNDINGS * float(grain) * size
         return out
 
     def _inside(self, shift: FloatArray) -> FloatArray:

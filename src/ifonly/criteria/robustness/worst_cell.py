@@ -48,7 +48,7 @@ def worst_cell(demand: KeepsLead, u: FloatArray, deadline: Deadline) -> Worst | 
     table = _Table(demand, u, brackets)
     worst = Worst(True)
     for g in range(len(gaps)):
-        found = _Attack(table, g, min(demand.enough - 0.25 * demand.room, worst.least), deadline).run()
+        found = _Attack(table, g, min(demand.broken, worst.least), deadline).run()
         if found.point is not None:
             worst = found
         if not found.closed:

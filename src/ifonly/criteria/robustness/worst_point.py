@@ -27,7 +27,8 @@ from ifonly.program.mip import Affine
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.kernels import Said
 from ifonly.runtime.tuning_forests import Balls
-from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, ON_GRID, ORDINARY, ROUNDING
+from ifonly.runtime.tuning_kernels import SignSearch
+from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, LOST_OF_ROOM, ON_GRID, ORDINARY, ROUNDING
 
 __all__ = ["lead_rows", "worst_point"]
 
@@ -49,7 +50,7 @@ def _as_layers(form: Form) -> tuple[tuple[Block, ...], FloatArray, FloatArray] |
     return ((), form.weights, form.intercept) if isinstance(form, LinearScores) else None
 
 
-def worst_point(demand: KeepsLead, u: FloatArray, deadline: Deadline, tuning: Balls) -> Worst | None:
+def worst_point(demand: KeepsLead, u: FloatArray, deadline: Deadline, tuning: Balls, signs: SignSearch) -> Worst | None:
     """Return a point of the ball around `u` whose lead is not enough, or that there is none.
 
     None where the form is neither linear nor a network, the goal is not linear in its scores, or too many parts would be
@@ -78,9 +79,8 @@ def worst_point(demand: KeepsLead, u: FloatArray, deadline: Deadline, tuning: Ba
     blocks, own, intercept = form
     layers = Layers.of(blocks, (-weights @ own, -weights @ intercept - constant), places, origin, size)
     round_ = reach if demand.norm == "l2" else None
-    return _Attack(demand, u, layers, places, step, Parts(low[None], high[None], round_, tuning.ball_prices)).run(
-        deadline, tuning
-    )
+    whole = Parts(low[None], high[None], round_, tuning.ball_prices)
+    return _Attack(demand, u, layers, places, step, whole).run(deadline, tuning, signs)
 
 
 class _Attack:
@@ -90,9 +90,9 @@ class _Attack:
         self, demand: KeepsLead, u: FloatArray, layers: Layers, places: IntArray, step: FloatArray, whole: Parts
     ) -> None:
         self.demand, self.u, self.layers, self.places, self.step, self.whole = demand, u, layers, places, step, whole
-        self.least = demand.enough - 0.25 * demand.room
+        self.least = demand.broken
 
-    def run(self, deadline: Deadline, tuning: Balls) -> Worst | None:
+    def run(self, deadline: Deadline, tuning: Balls, numbers: SignSearch) -> Worst | None:
         """Go downhill first; then search all of the ball."""
         found = self._downhill(tuning.descents)
         if found is not None:
@@ -100,7 +100,7 @@ class _Attack:
         if not np.isfinite(self.layers.room[-1]).all():
             return None
         if knows([self.layers.blocks]):
-            found = self._by_signs(deadline, tuning)
+            found = self._by_signs(deadline, tuning, numbers)
             if found is not None:
                 return found
         at_once = max(1, min(tuning.parts_at_once, tuning.part_work // max(1, self.layers.work)))
@@ -122,14 +122,14 @@ class _Attack:
                 open_.append(children)
         return Worst(True)
 
-    def _by_signs(self, deadline: Deadline, tuning: Balls) -> Worst | None:
+    def _by_signs(self, deadline: Deadline, tuning: Balls, numbers: SignSearch) -> Worst | None:
         """Look for the shift at which a row is lost by most, row by row, by signs of units.
 
         The search minimises ``slack - by how much the row is lost``, and ends where that is more than the slack. None where
         that takes it too long, as ellipsoids and several layers may: boxes are divided then.
         """
         for row in range(len(self.layers.rows)):
-            signs, runs = Signs(self._room(), [self._lost(row)], tuning.kernel_bytes), 0
+            signs, runs = Signs(self._room(), [self._lost(row)], tuning.kernel_bytes, numbers), 0
             while (said := signs.run(0.0, tuning.sign_work)) is not Said.CLOSED:
                 worst = (
                     self._beyond(self._kept(signs.offered()[0]), row, tuning.descents) if said is Said.OFFER else None
@@ -165,7 +165,7 @@ class _Attack:
         one = replace(
             layers,
             rows=layers.rows[[row]],
-            constant=layers.constant[[row]] + self.least - 0.05 * self.demand.room,
+            constant=layers.constant[[row]] + self.least - LOST_OF_ROOM * self.demand.room,
             room=(*layers.room[:-1], layers.room[-1][[row]]),
         )
         return Ball(one, zero, zero - np.inf, zero + np.inf, self.step, False, 0.0)

@@ -69,7 +69,7 @@ class _Round:
             x, mip = self._program()
             own = replace(limits, cutoff=demand.enough, gap=tuning.gap).within(deadline.left())
             answer = solve(mip.arrays(), backend, own)
-            if answer.status is Status.INFEASIBLE or answer.bound >= demand.enough - 0.25 * demand.room:
+            if answer.status is Status.INFEASIBLE or answer.bound >= demand.broken:
                 return Worst(True)
             if answer.values is None:
                 break

@@ -26,8 +26,8 @@ static void fit(const Search *s, const Net *net, const double *x, double *shift)
         double least, most;
         room_to_shift(s, net, x, j, &least, &most);
         if (net->step[j] > 0.0) {  /* a computed value may lie beside its grid */
-            double step = net->step[j], near = DUST + (j < s->n ? 2.0 * s->room[j] / step : 0.0);
-            double count = trunc(shift[j] / step + (shift[j] > 0.0 ? DUST : -DUST));
+            double step = net->step[j], near = s->num.dust + (j < s->n ? 2.0 * s->room[j] / step : 0.0);
+            double count = trunc(shift[j] / step + (shift[j] > 0.0 ? s->num.dust : -s->num.dust));
             double down = ceil(least / step - near), up = floor(most / step + near);
             shift[j] = (count < down ? down : count > up ? up : count) * step;
         } else {
@@ -51,7 +51,7 @@ static int find_ends(Search *s, int32_t which, const Split *splits) {
         if (s->axes) {  /* s @ axes around home, whatever the box is */
             double middle = net->constant[u], half = 0.0;
             for (int32_t k = 0; k < s->n; k++) middle += w[k] * s->home[k], half += w[k] * s->axes[k] * w[k] * s->axes[k];
-            half = sqrt(half) * (1.0 + ROUND) + net->room[u];
+            half = sqrt(half) * (1.0 + s->num.rounding) + net->room[u];
             if (middle + half < net->upper[u]) net->upper[u] = middle + half;
             if (middle - half > net->lower[u]) net->lower[u] = middle - half;
         }

@@ -18,7 +18,7 @@ from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.tuning import DEFAULT, Shaping
-from ifonly.tolerances import BEYOND_A_TIE, CHAINED_ROUNDING, FEASIBILITY
+from ifonly.tolerances import BEYOND_A_TIE, CHAINED_ROUNDING, near_a_tie
 
 __all__ = ["Nearest"]
 
@@ -241,7 +241,7 @@ class Nearest(Around):
         order = np.argsort(-scores, kind="stable")
         last = scores[order[self.k - 1]]
         size = max(float(np.abs(scores - last).max()), 1.0)
-        near = np.abs(scores - last) <= 10.0 * max(FEASIBILITY, self.away) * size
+        near = np.abs(scores - last) <= near_a_tie(self.away) * size
         tied = int(near.sum()) > 1 and bool((self.values[near] != self.values[near][0]).any())
         level = min(self.level + tied, len(BEYOND_A_TIE) - 1)
         return None if level == self.level else replace(self, level=level)

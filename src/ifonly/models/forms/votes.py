@@ -18,7 +18,7 @@ from ifonly.program.inputs import Inputs
 from ifonly.program.leaving import apart, ends, leaving
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.memo import cached_property
-from ifonly.tolerances import BEYOND_A_TIE, DUST, FEASIBILITY
+from ifonly.tolerances import BEYOND_A_TIE, DUST, near_a_tie
 
 __all__ = ["Votes"]
 
@@ -153,7 +153,7 @@ class Votes:
         form = self.read.form.refined(u)
         gaps = self.gaps()(u[None, :])[0]
         size = max(float(np.abs(gaps).max()), 1.0)
-        near = bool((np.abs(gaps) <= 10.0 * max(FEASIBILITY, self.away) * size).any())
+        near = bool((np.abs(gaps) <= near_a_tie(self.away) * size).any())
         # Scores that are constant around a point are settled there as the classifier does, which loses no other.
         level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
         settled = () if self.raw() or not near else self._settled_at(u)

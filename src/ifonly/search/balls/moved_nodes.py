@@ -26,6 +26,7 @@ from ifonly.models.forms.signs import Ball
 from ifonly.question.statement import Statement
 from ifonly.search.inputs.nodes import Nodes
 from ifonly.search.inputs.places import Places
+from ifonly.tolerances import BEYOND_ROUNDING, NEAR_A_STEP
 
 __all__ = ["MovedNodes", "Surrounding"]
 
@@ -155,11 +156,10 @@ class Surrounding:
         least, most = (
             self.spread(end, elsewhere) for end, elsewhere in zip(self._ends, (-np.inf, np.inf), strict=True)
         )
-        # what an attack lets pass is a quarter of the room
-        passes = 0.125 * self.demand.room
-        asked = 4.0 * float(self.layers.room[-1].max())  # so that rounding does not keep an attack from its end
+        # so that rounding does not keep an attack from its end
+        asked = BEYOND_ROUNDING * float(self.layers.room[-1].max())
         shape = (self.spread(self.reach), least, most, self.spread(self.step), self.round is not None)
-        return Ball(self.layers, *shape, passes, asked)
+        return Ball(self.layers, *shape, self.demand.passes, asked)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
     def moved(self, nodes: Nodes, shifts: FloatArray) -> tuple[MovedNodes, EnclosedRows]:
@@ -171,8 +171,8 @@ class Surrounding:
         shift, step = shifts[:, own], self.step[own]
         width = np.where(step > 0.0, step, 1.0)
         # on a grid, by as many steps as all of the node can go
-        down = np.minimum(np.ceil((least - low) / width - 0.25), 0.0) * width
-        up = np.maximum(np.floor((most - high) / width + 0.25), 0.0) * width
+        down = np.minimum(np.ceil((least - low) / width - NEAR_A_STEP), 0.0) * width
+        up = np.maximum(np.floor((most - high) / width + NEAR_A_STEP), 0.0) * width
         shift = np.where(step > 0.0, np.clip(shift, down, up), shift)
         from_, to = np.clip(low + shift, least, most), np.clip(high + shift, least, most)
         ends = ((low + shift < least) | (high + shift > most)) & (step == 0.0)

@@ -43,7 +43,7 @@ from ifonly.search.inputs.networks import Search
 from ifonly.search.inputs.nodes import Nodes, Spent
 from ifonly.search.inputs.splits import Splits
 from ifonly.search.progress import Progress
-from ifonly.tolerances import DUST
+from ifonly.tolerances import BEYOND_ROUNDING, DUST
 
 __all__ = ["NetworkBalls"]
 
@@ -178,12 +178,13 @@ class _Search(Search):
         most = min((d.at_most() for d in statement.demands if isinstance(d, Counts)), default=len(schema))
         assert isinstance(query.goal, Goal)
         self.tuning, self.own, self.of_balls = query.tuning.networks, query.tuning.centres, query.tuning.balls
+        self.signs = query.tuning.signs
         question = Separable(query.goal, most)
         BestFirst.__init__(self, statement, question, box, incumbents, range(len(schema)), self.own)
         self.splits = Splits(None)
         self.around = [Surrounding(ball, statement, self.places, self.of_balls.ball_prices) for ball in balls]
         self.layers = max((a.layers for a in self.around), key=lambda layers: layers.work)
-        self.beyond = 4.0 * max(float(a.layers.room[-1].max()) for a in self.around)
+        self.beyond = BEYOND_ROUNDING * max(float(a.layers.room[-1].max()) for a in self.around)
         self.left_open = np.inf
         self._before = np.array([-np.inf])
         self._shifts = [a.first_shifts(self.own.shifts) for a in self.around]
@@ -192,7 +193,7 @@ class _Search(Search):
     # -- the search ----------------------------------------------------------------------------------------------
     def run_signs(self) -> Ended:
         """Search over centres and signs of units, compiled, looking at the deadline and Ctrl-C every few milliseconds."""
-        signs = Signs(self._room(), [a.ball() for a in self.around], self.own.kernel_bytes)
+        signs = Signs(self._room(), [a.ball() for a in self.around], self.own.kernel_bytes, self.signs)
         while True:
             if self.deadline.passed:
                 return Ended.LIMIT
@@ -370,7 +371,7 @@ class _Search(Search):
     def _withstands(self, u: FloatArray) -> bool | None:
         """Whether a point, as it will be returned, keeps its lead all over all balls; None: that could not be decided."""
         for b, a in enumerate(self.around):
-            found = worst_point(a.demand, u, self.deadline, self.of_balls)
+            found = worst_point(a.demand, u, self.deadline, self.of_balls, self.signs)
             if found is None or (found.point is None and not found.closed):
                 return None
             if found.point is not None:
@@ -402,7 +403,7 @@ class _Search(Search):
                     own[b], value = self._worst(b, numbers, levels, own[b][:, None])
                     slopes, constant = a.tangents(a.inputs(numbers, levels), own[b])
                     pieces.append((slopes[0], float(constant[0])))
-                    least.append(float(value[0]) + 0.125 * a.demand.room)  # half of what an attack lets pass
+                    least.append(float(value[0]) + a.demand.passes)
                 if min(least) >= 0.0:
                     self._try(self._point(numbers[0], levels[0], nodes.near[i]))
                     break

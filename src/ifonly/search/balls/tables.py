@@ -23,7 +23,7 @@ from ifonly.program.cells import Cells
 from ifonly.program.mip import Affine
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Enclosed
-from ifonly.tolerances import ON_GRID, ROUNDING, SPACING
+from ifonly.tolerances import ON_GRID, ROUNDING, SPACING, STORED_ROUNDINGS
 
 __all__ = ["MOST_LEVELS", "BallTables", "Units", "kind_of"]
 
@@ -157,7 +157,7 @@ class BallTables:
                 continue
             reach = max(float(row.ball.reach[j]) for row in self.rows)
             cuts = [np.abs(row.leaves.cuts[j]).max(initial=0.0) for row in self.rows if j in row.leaves.cuts]
-            out[i] = ROUNDING * reach + 4.0 * SPACING * max(abs(hat[i]), reach, *cuts)
+            out[i] = ROUNDING * reach + STORED_ROUNDINGS * SPACING * max(abs(hat[i]), reach, *cuts)
         return out
 
     # -- constraints --------------------------------------------------------------------------------------------

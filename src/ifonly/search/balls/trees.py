@@ -11,7 +11,7 @@ The search is compiled (`_balls.c`). Without a compiler robust questions go to t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import ModuleType
 
 import numpy as np
@@ -34,6 +34,7 @@ from ifonly.search.balls.tables import MOST_LEVELS, BallTables, kind_of
 from ifonly.search.engine import NO_SOLVER, fills_gaps
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
+from ifonly.tolerances import DUST, ON_GRID, ROUNDING, SQUARED_GAP, TINY
 
 __all__ = ["Balls"]
 
@@ -43,6 +44,10 @@ except ImportError:  # no compiler when the package was installed
     _built: ModuleType | None = None
 else:
     _built = _balls
+
+
+# as `Numbers` of _balls.h calls them
+_TOLERANCES = {"dust": DUST, "rounding": ROUNDING, "squared_gap": SQUARED_GAP, "on_grid": ON_GRID, "tiny": TINY}
 
 
 def _compiled() -> bool:
@@ -162,8 +167,9 @@ class _Search:
         self.bound = elsewhere
         tuning = self.tuning
         limits = (int(most) - changed, tuning.looks, tuning.kernel_work, tuning.kernel_bytes)
+        numbers = _TOLERANCES | asdict(statement.query.tuning.no_goods)
         self._kernel = _built
-        self._search = _built.opened(tables.features(), tables.constraints(), elsewhere, *limits)
+        self._search = _built.opened(tables.features(), tables.constraints(), numbers, elsewhere, *limits)
 
     def run(self, deadline: Deadline | None = None, most_runs: float = np.inf) -> Ended:
         """Go on until nothing is left, looking at the deadline and Ctrl-C every few milliseconds."""

@@ -37,7 +37,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.tuning import PriceSearch
 from ifonly.search.cells.cost_tables import CellCosts
 from ifonly.search.cells.grids import Grid, Part
-from ifonly.tolerances import SPACING
+from ifonly.tolerances import PRICE_ROUNDINGS, SPACING
 
 __all__ = ["Bound", "Method", "PriceTables", "Prices"]
 
@@ -68,7 +68,7 @@ class Method(NamedTuple):
         heads = np.flatnonzero(np.diff(tree, prepend=-1))
         trees, goals = len(heads), values.shape[1]
         longest = int(grid.size.max(initial=0))
-        roundings = trees + 2 * longest + 2 * (len(grid.numbers) + len(grid.categories)) + 16
+        roundings = trees + 2 * longest + 2 * (len(grid.numbers) + len(grid.categories)) + PRICE_ROUNDINGS
         roundings += goals + 2 if goals > 1 else 0
         leaves = max(len(tree), 1)
         at_once = int(min(max(tuning.work_at_once // leaves, tuning.least_at_once), tuning.first_steps))

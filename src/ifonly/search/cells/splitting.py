@@ -239,7 +239,7 @@ class Splitting:
         """Return when the run at hand is looked at first, and when it ends."""
         ends = tuple(end for end in (self.most_parts, self._stop) if end is not None)
         judged = self._stop is None and not self.patient
-        return Pace(look, self.tuning.least_done, ends, judged, self.tuning.most_parts)
+        return Pace(look, self.tuning.least_done, self.tuning.more_done, ends, judged, self.tuning.most_parts)
 
     def _trade(self) -> None:
         """Trade changes of the incumbent, once a search with prices has turned out to be long: its budget decides."""

@@ -34,7 +34,7 @@ from ifonly.search.inputs.best_first import BestFirst, opened
 from ifonly.search.inputs.nodes import Nodes, Spent
 from ifonly.search.inputs.places import goal_rows
 from ifonly.search.progress import Progress
-from ifonly.tolerances import ORDINARY
+from ifonly.tolerances import BEYOND_ROUNDING, ORDINARY
 
 __all__ = ["Composites"]
 
@@ -103,7 +103,7 @@ class _Search(BestFirst[_Open]):
         self.tables = Tables(enclosure, box, self.places, self.free, statement.query.factual)
         self.rows, self.constant = goal_rows(statement, question)
         self.branching = Branching(self.tables, form.raw(), self.tuning)
-        self.beyond = 4.0 * question.goal.rounding(form, box)
+        self.beyond = BEYOND_ROUNDING * question.goal.rounding(form, box)
         self.prices: Prices | None = None
         self._exchanged = self._priced = False  # each is tried once
 

@@ -117,7 +117,7 @@ class Covering:
         if visited.parts and dive:
             self._dive(Solution(found, relaxation).settled(), base)
         if node.depth % tuning.list_every == 0 and visited.bound <= self.budget():
-            points = listed(found, visited.y, self.budget() - constant, tuning.most_listed)
+            points = listed(found, visited.y, self.budget() - constant, tuning.most_listed, tuning.looked_at)
             if points is not None:
                 return _Visited(visited.bound, visited.y, [], self._offer_all(points, base, constant))
         return visited

@@ -33,7 +33,7 @@ from ifonly.search.inputs.branching import Open, OverInputs
 from ifonly.search.inputs.nodes import Nodes
 from ifonly.search.inputs.places import goal_rows
 from ifonly.search.progress import Progress
-from ifonly.tolerances import CHAINED_ROUNDING, DUST, ORDINARY
+from ifonly.tolerances import BEYOND_ROUNDING, CHAINED_ROUNDING, DUST, ORDINARY
 
 __all__ = ["Neighbours"]
 
@@ -207,7 +207,7 @@ class _Search(OverInputs[_Node]):
         else:
             i, j = hardest.pair
             slopes, constant = (self.slopes[i] - self.slopes[j])[None], (self.constant[i] - self.constant[j])[None]
-        best = node.cheapest(slopes, constant, 4.0 * self.room)
+        best = node.cheapest(slopes, constant, BEYOND_ROUNDING * self.room)
         rows = np.arange(len(self.slopes)) if hardest is None else hardest.alive
         spread = self.slopes[rows] - self.slopes[rows].mean(axis=0)
         score = node.extent(spread[None])[0].mean(axis=0) + node.extent(slopes[None])[0, 0]

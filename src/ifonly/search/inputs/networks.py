@@ -32,7 +32,7 @@ from ifonly.search.inputs.nodes import Nodes, Spent
 from ifonly.search.inputs.places import goal_rows
 from ifonly.search.inputs.splits import Splits
 from ifonly.search.progress import Progress
-from ifonly.tolerances import ORDINARY
+from ifonly.tolerances import BEYOND_ROUNDING, ORDINARY
 
 __all__ = ["Networks", "Search"]
 
@@ -81,7 +81,7 @@ class Search(OverInputs[Open]):
         self.tuning = statement.query.tuning.networks
         super().__init__(statement, question, box, incumbents, range(len(statement.query.schema)), self.tuning)
         self.layers = self._layers(question)
-        self.beyond = 4.0 * float(self.layers.room[-1].max())
+        self.beyond = BEYOND_ROUNDING * float(self.layers.room[-1].max())
 
     @property
     def n_features(self) -> int:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.memo import cached_property
-from ifonly.tolerances import DUST, FLOAT64_ROOM, ON_GRID, ROUNDING, TINY
+from ifonly.tolerances import DUST, FLOAT64_ROOM, ON_GRID, ROUNDING, TINY, TOLD_STEP
 
 __all__ = ["Free", "Nodes", "Spent", "told_steps"]
 
@@ -28,7 +28,7 @@ def told_steps(step: FloatArray, size: FloatArray) -> FloatArray:
 
     Whole numbers around 1e15 are exact, but a room of `FLOAT64_ROOM` around them holds their neighbours as well.
     """
-    return np.where(FLOAT64_ROOM * size < 0.1 * step, step, 0.0)
+    return np.where(FLOAT64_ROOM * size < TOLD_STEP * step, step, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
