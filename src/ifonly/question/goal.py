@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.errors import Relaxation
-from ifonly.models.abilities import Ensemble, NearestRows
+from ifonly.models.abilities import Ensemble, NearestRows, adds_exactly, spacing_of
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import refused
 from ifonly.models.links import between
@@ -138,7 +138,7 @@ class Goal(Proposes, Outcome):
         """
         noise = self.rounding(statement.form, statement.whole) if noise is None else noise
         raw, schema = statement.form.raw(), statement.query.schema
-        if not raw or getattr(statement.form, "adds_exactly", False):
+        if not raw or adds_exactly(statement.form):
             return replace(statement, margin=-noise, tie=self.lead_in_steps(statement.form, noise))
         on_grid = all(schema.features[j].step is not None for j in raw)  # type: ignore[union-attr]
         if not on_grid and self._may_hold_within(noise, statement):
@@ -166,8 +166,7 @@ class Goal(Proposes, Outcome):
 
         Scores that are off by rounding are then told apart by the model itself.
         """
-        exact = bool(getattr(form, "adds_exactly", False))
-        spacing = float(getattr(form, "spacing", 0.0)) if exact else 0.0
+        spacing = spacing_of(form)
         lost = spacing > 2.0 * noise and self._loses_at_the_threshold(spacing)
         return 0.5 * spacing if lost else -noise
 

@@ -235,7 +235,7 @@ class Nearest(Around):
 
         There a point that the model refuses is ruled out by itself, which loses no other.
         """
-        if all(getattr(self.schema.features[j], "step", None) is not None for j in self.raw()):
+        if all(self.schema.steps[j] is not None for j in self.raw()):
             return None
         scores = self.inner(u[None, :])[0]
         order = np.argsort(-scores, kind="stable")

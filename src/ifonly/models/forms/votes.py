@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.models.abilities import schema_of
+from ifonly.models.abilities import Resolves, adds_exactly, schema_of
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import combine, for_budget, plateau, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
 from ifonly.models.read import Read
+from ifonly.models.rules import Sign
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.leaving import apart, ends, leaving
@@ -94,9 +95,10 @@ class Votes:
     @cached_property
     def _resolution(self) -> float:
         """The least difference from a tie that there can be, 0 if it is not known or lost in rounding."""
-        if not getattr(self.read.form, "adds_exactly", False):
+        if not adds_exactly(self.read.form):
             return 0.0
-        return float(getattr(self.gaps(), "resolution", 0.0))
+        gaps = self.gaps()
+        return gaps.resolution if isinstance(gaps, Resolves) else 0.0
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return all pairs of classes ``k < m``."""
@@ -143,6 +145,19 @@ class Votes:
         if can.sum() == 1:
             must = can.copy()
         return must, can
+
+    def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:  # noqa: ARG002 - votes are counted, from 0
+        """Return the votes that there can be, and one that they count from."""
+        return self.score_bounds(box)[1] + 1.0
+
+    def handicapped(self, k: int, room: float) -> Votes:
+        """Return the votes with ``s_k - room`` in place of the score ``s_k``."""
+        less = np.zeros(self.read.form.n_outputs)
+        if isinstance(self.read.rule, Sign):  # one score, that of the second class
+            less[0] = -room if k == 1 else room
+        else:
+            less[k] = -room
+        return replace(self, read=replace(self.read, form=combine(self.read.form, np.eye(len(less)), less)))
 
     def for_budget(self, box: Box, budget: Budget) -> Votes:
         """Return the votes with bounds that hold within the budget."""
