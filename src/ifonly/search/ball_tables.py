@@ -36,8 +36,7 @@ def kind_of(feature: Numeric) -> int | None:
     """Return how the values of a number are kept: as float64, as float32, in whole steps; None: in another way."""
     if feature.step is not None:
         return WHOLE
-    dtype = np.dtype(getattr(feature.dtype, "numpy_dtype", feature.dtype))
-    return {"f8": REAL, "f4": SINGLE}.get(dtype.str[1:])
+    return {"f8": REAL, "f4": SINGLE}.get(feature.stored.str[1:])
 
 
 @dataclass(frozen=True, eq=False)

@@ -172,7 +172,7 @@ class Incumbents:
         numbers = [f for f in self.schema.features if isinstance(f, Numeric)]
         if any(f.step is not None and f.decimals is not None for f in numbers):
             return True
-        return any(f.step is None and np.dtype(getattr(f.dtype, "numpy_dtype", f.dtype)) != np.float64 for f in numbers)
+        return any(f.step is None and f.stored != np.float64 for f in numbers)
 
     # -- starting points ----------------------------------------------------------------------------------------
     def _start(self) -> FloatArray:

@@ -113,7 +113,7 @@ class Surrounding:
         assert isinstance(form, Layered)
         self.numbers = [int(j) for j in np.flatnonzero(demand.reach) if not np.isnan(at.start[schema.starts[j]])]
         self.reach = demand.reach[self.numbers]
-        self.step = np.array([schema.features[j].step or 0.0 for j in self.numbers])  # type: ignore[union-attr]
+        self.step = np.array([schema.steps[j] or 0.0 for j in self.numbers])
         others = [j for j in self.numbers if j not in at.numbers]
         other_places = np.array([schema.starts[j] for j in others], dtype=np.int64)
         free = np.concatenate([at.places, at.entries, other_places])

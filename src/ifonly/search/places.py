@@ -70,7 +70,7 @@ class Places:
         fixed = self.start.copy()
         fixed[self.places], fixed[self.entries] = query.factual[self.places], query.factual[self.entries]
         changed = int(query.changed(fixed[None, :])[0].sum())
-        steps = [self.schema.features[j].step or 0.0 for j in numbers]  # type: ignore[union-attr]
+        steps = [self.schema.steps[j] or 0.0 for j in numbers]
         sizes = [self.schema.features[j].width for j in self.categories]
         return Free(
             home=query.factual[self.places] - self.origin[self.places],

@@ -230,8 +230,9 @@ class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
         Nothing where no parent has changed: then nothing follows, and a number beside the factual's would be an action.
         """
         schema = query.schema
-        x, dtype = U[:, schema.starts[self.mechanism.feature]], schema.features[self.mechanism.feature].dtype
-        kind = np.dtype(getattr(dtype, "numpy_dtype", dtype))
+        x, feature = U[:, schema.starts[self.mechanism.feature]], schema.features[self.mechanism.feature]
+        assert isinstance(feature, Numeric)
+        kind = feature.stored
         grain = float(np.finfo(kind).eps) if kind.kind == "f" else 0.0
         room = np.maximum(max(_TOLERANCE * self.unit, self._dust), 4.0 * grain * np.abs(x))
         return np.where(self._moved(query, U), room, 0.0)

@@ -238,7 +238,7 @@ def _lost_in_storing(feature: Numeric, box: Box, j: int) -> float:
     """Return by how much storing a number in the dtype of its column can move it; nothing on a grid."""
     if feature.step is not None:
         return 0.0
-    kind = np.dtype(getattr(feature.dtype, "numpy_dtype", feature.dtype))
+    kind = feature.stored
     grain = float(np.finfo(kind if kind.kind == "f" else np.float64).eps)
     return 0.5 * grain * max(abs(float(box.lower[j])), abs(float(box.upper[j])))
 

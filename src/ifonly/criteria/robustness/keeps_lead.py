@@ -178,8 +178,8 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
             feature = self.limits.schema.features[j]
             assert isinstance(feature, Numeric)
             if feature.step is None:
-                kind = getattr(feature.dtype, "numpy_dtype", feature.dtype)
-                grain = np.finfo(kind).eps if np.dtype(kind).kind == "f" else np.finfo(np.float64).eps
+                kind = feature.stored
+                grain = np.finfo(kind).eps if kind.kind == "f" else np.finfo(np.float64).eps
                 size = max(abs(self.limits.lower[j]), abs(self.limits.upper[j]))
                 out[j] += _WIDER * out[j] + 4.0 * float(grain) * size
         return out

@@ -105,7 +105,7 @@ class _Prices:
         moves = np.nan_to_num(np.abs(u[starts] - query.factual[starts]))
         self.rate = np.maximum(demand.reach * (costs.linear + 2.0 * costs.square * moves), _CHEAP)
         self.begin = np.where(moves > 0, 0.0, costs.price)
-        steps = np.array([getattr(f, "step", None) or 0.0 for f in query.schema.features])
+        steps = np.array([step or 0.0 for step in query.schema.steps])
         self.step = np.where(demand.reach > 0, steps / np.where(demand.reach > 0, demand.reach, 1.0), 0.0)
 
     def on_sphere(self, share: FloatArray, free: BoolArray) -> FloatArray:

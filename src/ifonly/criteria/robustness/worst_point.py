@@ -62,7 +62,7 @@ def worst_point(demand: KeepsLead, u: FloatArray, deadline: Deadline, tuning: Ba
     schema = demand.limits.schema
     numbers = [int(j) for j in np.flatnonzero(demand.reach) if not np.isnan(u[schema.starts[j]])]
     places = np.array([schema.starts[j] for j in numbers], dtype=np.int64)
-    step = np.array([schema.features[j].step or 0.0 for j in numbers])  # type: ignore[union-attr]
+    step = np.array([schema.steps[j] or 0.0 for j in numbers])
     if (np.abs(u[places] - np.rint(u[places] / np.where(step > 0.0, step, 1.0)) * step) > ON_GRID * step)[
         step > 0
     ].any():
