@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric
 from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.question.found import Found
@@ -54,14 +57,42 @@ class Embeds(ABC):
 
 
 class Enclosed(NamedTuple):
-    """Lead that is demanded all over a ball: the goal and its form, the lead, the half-axes, the shape, where values end."""
+    """Lead that is demanded all over a ball.
+
+    Attributes
+    ----------
+    goal, form
+        What must hold, and the scores that it is said of.
+    enough, room
+        The lead at which a point counts as safe; and what is asked for beyond the margin, half of which solvers may miss.
+    reach, norm
+        The half-axes of the ball, feature by feature, and its shape.
+    limits
+        Where values end.
+    """
 
     goal: Goal
     form: Form
     enough: float
+    room: float
     reach: FloatArray
     norm: Literal["linf", "l2"]
     limits: Box
+
+    def box(self, u: FloatArray) -> Box:
+        """Return the box of all points that no feature by itself takes out of the ball around `u`."""
+        schema, box = self.limits.schema, self.limits.copy()
+        for j, feature in enumerate(schema.features):
+            part = u[schema.slice(j)]
+            if isinstance(feature, Numeric):
+                box.missing[j] = bool(np.isnan(part[0]))
+                if not box.missing[j]:
+                    box.narrow(j, float(part[0] - self.reach[j]), float(part[0] + self.reach[j]))
+                    box.lower[j], box.upper[j] = min(box.lower[j], part[0]), max(box.upper[j], part[0])
+            else:
+                box.missing[j] = not part.any()
+                box.keep_levels(j, part > 0.5)
+        return box
 
 
 class Encloses(ABC):

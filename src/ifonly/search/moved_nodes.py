@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.criteria.robustness.shifts import best_shift, inside, on_steps
 from ifonly.criteria.robustness.worst_point import lead_rows
 from ifonly.models.abilities import Layered
 from ifonly.models.forms.backward import EnclosedRows, Layers
 from ifonly.models.forms.signs import Ball
 from ifonly.question.statement import Statement
+from ifonly.question.wrapping import Enclosed
 from ifonly.search.places import Places
 from ifonly.search.spending import Nodes
 
@@ -92,8 +92,8 @@ class Surrounding:
 
     Parameters
     ----------
-    demand
-        The demand that its lead is kept.
+    enclosed
+        The lead that is demanded all over it.
     statement, at
         The question, and the features that the search may change.
     prices
@@ -107,12 +107,12 @@ class Surrounding:
         The lead minus what is enough, over numbers and levels of the search and over further numbers of the ball.
     """
 
-    def __init__(self, demand: KeepsLead, statement: Statement, at: Places, prices: int) -> None:
-        self.demand, self.at, self.prices = demand, at, prices
-        schema, form = at.schema, demand.form
+    def __init__(self, enclosed: Enclosed, statement: Statement, at: Places, prices: int) -> None:
+        self.enclosed, self.at, self.prices = enclosed, at, prices
+        schema, form = at.schema, enclosed.form
         assert isinstance(form, Layered)
-        self.numbers = [int(j) for j in np.flatnonzero(demand.reach) if not np.isnan(at.start[schema.starts[j]])]
-        self.reach = demand.reach[self.numbers]
+        self.numbers = [int(j) for j in np.flatnonzero(enclosed.reach) if not np.isnan(at.start[schema.starts[j]])]
+        self.reach = enclosed.reach[self.numbers]
         self.step = np.array([schema.steps[j] or 0.0 for j in self.numbers])
         others = [j for j in self.numbers if j not in at.numbers]
         other_places = np.array([schema.starts[j] for j in others], dtype=np.int64)
@@ -127,22 +127,22 @@ class Surrounding:
             ],
             dtype=np.int64,
         )
-        weights, constant = lead_rows(demand)
-        own = demand.goal is statement.query.goal
-        self.enough = max(demand.enough, statement.margin) if own else demand.enough
+        weights, constant = lead_rows(enclosed)
+        own = enclosed.goal is statement.query.goal
+        self.enough = max(enclosed.enough, statement.margin) if own else enclosed.enough
         size = at.size.copy()
         places = np.array([schema.starts[j] for j in self.numbers], dtype=np.int64)
         size[places] += self.reach
         rows = weights @ form.weights, weights @ form.constant + constant - self.enough
         self.layers = Layers.of(form.blocks, rows, free, at.origin, size)
         origin = at.origin[places]
-        self._ends = demand.limits.lower[self.numbers] - origin, demand.limits.upper[self.numbers] - origin
+        self._ends = enclosed.limits.lower[self.numbers] - origin, enclosed.limits.upper[self.numbers] - origin
         self._width = len(free)
 
     @property
     def round(self) -> FloatArray | None:
         """Half-axes of an l2 ball; None: the ball is a box."""
-        return self.reach if self.demand.norm == "l2" else None
+        return self.reach if self.enclosed.norm == "l2" else None
 
     def spread(self, values: FloatArray, elsewhere: float = 0.0) -> FloatArray:
         """Return values of the ball's numbers as one per input."""
@@ -156,7 +156,7 @@ class Surrounding:
             self.spread(end, elsewhere) for end, elsewhere in zip(self._ends, (-np.inf, np.inf), strict=True)
         )
         # what an attack lets pass is a quarter of the room
-        passes = 0.125 * self.demand.room
+        passes = 0.125 * self.enclosed.room
         asked = 4.0 * float(self.layers.room[-1].max())  # so that rounding does not keep an attack from its end
         shape = (self.spread(self.reach), least, most, self.spread(self.step), self.round is not None)
         return Ball(self.layers, *shape, passes, asked)

@@ -69,7 +69,7 @@ def attack(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, d
     cell = worst_cell(demand, u, deadline)
     if cell is not None:
         return Attack(cell.closed and cell.point is None, cell.point, cell.least)
-    point = worst_point(demand, u, deadline, limits.tuning.balls)
+    point = worst_point(demand.over_ball, u, deadline, limits.tuning.balls)
     if point is not None:
         return Attack(point.closed and point.point is None, point.point, point.least)
     vote = worst_vote(demand, u, backend, limits, deadline)

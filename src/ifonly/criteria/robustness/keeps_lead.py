@@ -149,7 +149,12 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
         """Return the lead that is demanded all over the ball; None without one, or once shifts and boxes were added."""
         if not self.reach.any() or len(self.shifts) > 1 or self.nogo or self.form is not self.goal.read.form:
             return None
-        return Enclosed(self.goal, self.form, self.enough, self.reach, self.norm, self.limits)
+        return self.over_ball
+
+    @property
+    def over_ball(self) -> Enclosed:
+        """The lead all over the ball, whatever of it was found so far: what an adversary attacks."""
+        return Enclosed(self.goal, self.form, self.enough, self.room, self.reach, self.norm, self.limits)
 
     def embedded(self, query: Query) -> list[Form]:
         """Return a copy of the form per shift; none for the first, which is no shift, where the goal has embedded it."""
@@ -158,18 +163,7 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
     # -- the ball -----------------------------------------------------------------------------------------------
     def ball(self, u: FloatArray) -> Box:
         """Return the box of all points that no feature by itself takes out of the ball around `u`."""
-        schema, box = self.limits.schema, self.limits.copy()
-        for j, feature in enumerate(schema.features):
-            part = u[schema.slice(j)]
-            if isinstance(feature, Numeric):
-                box.missing[j] = bool(np.isnan(part[0]))
-                if not box.missing[j]:
-                    box.narrow(j, float(part[0] - self.reach[j]), float(part[0] + self.reach[j]))
-                    box.lower[j], box.upper[j] = min(box.lower[j], part[0]), max(box.upper[j], part[0])
-            else:
-                box.missing[j] = not part.any()
-                box.keep_levels(j, part > 0.5)
-        return box
+        return self.over_ball.box(u)
 
     def widened(self) -> FloatArray:
         """Return the reach with room for the rounding of each feature's stored values; grids need none."""
