@@ -16,7 +16,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _ROOT = Path(__file__).resolve().parent
 _PACKAGE = Path("src/ifonly")
-_KERNELS = {"_kernel": "search", "_balls": "search", "_signs": "models/forms"}  # and the folders they are in
+_KERNELS = {
+    "_kernel": "search/cells",
+    "_balls": "search/balls",
+    "_signs": "models/forms",
+}  # and the folders they are in
 # Sums must be added up as written, so that the kernel and its NumPy twin agree to the last bit.
 _FLAGS = {"unix": ["-O3", "-g0", "-std=c11", "-ffp-contract=off"], "msvc": ["/O2", "/fp:precise"]}
 

@@ -31,8 +31,8 @@ from sklearn.preprocessing import OneHotEncoder  # noqa: E402
 from ifonly import Explainer, IfOnlyWarning, NoCounterfactual, Proximity, Schema, datasets  # noqa: E402
 from ifonly.question.statement import Statement  # noqa: E402
 from ifonly.runtime.deadline import Deadline  # noqa: E402
-from ifonly.search import kernel  # noqa: E402
-from ifonly.search.cells import Splitting  # noqa: E402
+from ifonly.search.cells import kernel  # noqa: E402
+from ifonly.search.cells.splitting import Splitting  # noqa: E402
 from ifonly.search.incumbents import Incumbents  # noqa: E402
 from ifonly.search.progress import Progress  # noqa: E402
 from ifonly.search.reduce import Reducer  # noqa: E402

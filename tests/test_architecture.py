@@ -126,20 +126,26 @@ def area(name: str) -> str:
 
 
 def modules(source: Path) -> dict[str, Module]:
-    paths = {}
-    for path in sorted(source.rglob("*.py")):
-        parts = path.relative_to(source.parent).with_suffix("").parts
-        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    paths = {dotted(path, source): path for path in sorted(source.rglob("*.py"))}
+    known = {
+        *paths,
+        *(dotted(path, source) for path in source.rglob("*.pyi")),
+    }  # of what is compiled there is only a stub
     found = {}
     for name, path in paths.items():
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
         targets = (
             Import(target, statement.lineno, late or types, types and not late)
             for statement, late, types in import_statements(tree)
-            for target in imported_by(statement, set(paths))
+            for target in imported_by(statement, known)
         )
         found[name] = Module(name, path, tree, tuple(targets))
     return found
+
+
+def dotted(path: Path, source: Path) -> str:
+    parts = path.relative_to(source.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def import_statements(
@@ -307,15 +313,15 @@ CONSTANTS = {
     "ifonly.program.scaling: _LARGEST_COST": "a power of two near 1,000,000, by the same",
     "ifonly.question.trail: _LEAF, _PRICED, _CUT, _LEVELS, _STAYS, _ALTERNATIVE, _DUALS, _PRICES": "codes of proofs",
     "ifonly.question.varints: _BYTES": "of the format of proofs",
-    "ifonly.search.keeping: ROUGHEST": "as in _prices_keeping.h",
-    "ifonly.search.keeping: _LARGEST": "as in _prices_keeping.h, within what proofs can hold",
-    "ifonly.search.keeping: _LONGEST": "of the format of proofs",
+    "ifonly.search.cells.keeping: ROUGHEST": "as in _prices_keeping.h",
+    "ifonly.search.cells.keeping: _LARGEST": "as in _prices_keeping.h, within what proofs can hold",
+    "ifonly.search.cells.keeping: _LONGEST": "of the format of proofs",
     "ifonly.solvers.highs: _BEYOND_REACH": "below what HiGHS takes for infinite, 1e20",
     "ifonly.solvers.priced_lp: _DUAL, _PRIMAL": "HiGHS's own codes of its two simplex methods",
     "ifonly.solvers.priced_lp: _INFINITY": "HiGHS's own infinity is less",
     "ifonly.surrogate.blackbox: _MOST_CLASSES": "says which answers are classes and which are counts, not how to search",
-    "ifonly.search.ball_tables: MOST_LEVELS": "bits of a word",
-    "ifonly.search.ball_tables: REAL, SINGLE, WHOLE": "codes of kinds of values, those of the compiled search",
+    "ifonly.search.balls.tables: MOST_LEVELS": "bits of a word",
+    "ifonly.search.balls.tables: REAL, SINGLE, WHOLE": "codes of kinds of values, those of the compiled search",
     "ifonly.solvers.tangents: _LIFT": "a power of two, by the tolerance of solvers: see its comment",
 }
 

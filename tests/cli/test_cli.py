@@ -34,7 +34,7 @@ from ifonly.errors import Infeasible, NotVerified, OutOfTime, Relaxation
 from ifonly.events import Built, Finished, Incumbent
 from ifonly.explain import Explainer
 from ifonly.result.values import Explanation
-from ifonly.search.kernel import kernel_in_use
+from ifonly.search.cells.kernel import kernel_in_use
 from ifonly.solvers.registry import known_solvers
 
 FOUND, ERROR, IMPOSSIBLE, MISUSE, OUT_OF_TIME, INTERRUPTED = 0, 1, 3, 4, 5, 130

@@ -34,7 +34,7 @@ from ifonly import (
     Target,
 )
 from ifonly.criteria.validity import resolve
-from ifonly.search.programs import solve_problem
+from ifonly.search.boxes.programs import solve_problem
 from ifonly.solvers.backend import Limits
 from ifonly.solvers.registry import find_solver
 from portions import diagonals

@@ -17,7 +17,7 @@ from ifonly.models.forms.backward import Layers
 from ifonly.question.found import Ended, Found
 from ifonly.search.engines import find
 from ifonly.search.incumbents import Incumbents
-from ifonly.search.networks import Networks, Search
+from ifonly.search.inputs.networks import Networks, Search
 from ifonly.solvers.backend import Limits
 from portions import one_in
 

@@ -28,7 +28,8 @@ from ifonly.question.trail import Leaf, Ledger, Split, events
 from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.proof import unpack
 from ifonly.runtime.deadline import Deadline
-from ifonly.search import cells, cost_tables, knapsack
+from ifonly.search.cells import cost_tables, splitting
+from ifonly.search.linear import knapsack
 from portions import one_in
 from proof_cases import MODELS, NEVER, Case, cases, judged, optimum, table
 
@@ -187,14 +188,14 @@ def _of_forests(seeds: range) -> Iterator[Case]:
 @pytest.mark.parametrize("rule", one_in(2, ["goal", "cost"]))
 def test_a_search_that_prunes_too_much_is_refused(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IFONLY_KERNEL", "numpy")  # only the twin can be made wrong from here
-    best, least = cells.Splitting._best, cost_tables.CellCosts.least
+    best, least = splitting.Splitting._best, cost_tables.CellCosts.least
     if rule == "goal":  # a part counts as out of reach when only its first tree's leaf is good enough
 
         def greedy(self: Any, part: Any, leaves: Any) -> Any:
             self.need = self.need + 0.1 * np.abs(self.need).max() + 0.05 * (self.parts > 1)
             return best(self, part, leaves)
 
-        monkeypatch.setattr(cells.Splitting, "_best", greedy)
+        monkeypatch.setattr(splitting.Splitting, "_best", greedy)
     else:  # costs count three times
         monkeypatch.setattr(
             cost_tables.CellCosts, "least", lambda self, part: tuple(3.0 * c for c in least(self, part))

@@ -29,7 +29,7 @@ from ifonly import (
 from ifonly.question.trail import Alternative, Duals, Leaf, Ledger, events
 from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.proof import pack, unpack
-from ifonly.search import kernel
+from ifonly.search.cells import kernel
 from portions import diagonals, one_in
 from proof_cases import NEVER, Case, optimum, table
 

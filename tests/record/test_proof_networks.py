@@ -31,7 +31,7 @@ from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.network_bounds import Boxes, Layer, Prices, bounds_of_rows
 from ifonly.record.proof import unpack
 from ifonly.runtime.deadline import Deadline
-from ifonly.search.spending import Nodes
+from ifonly.search.inputs.nodes import Nodes
 from portions import one_in
 from proof_cases import NEVER, Case, judged
 
@@ -235,7 +235,7 @@ def test_another_weight_is_another_network() -> None:
 # -- searches that are wrong on purpose ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("rule", one_in(3, ["bounds", "costs", "children"]))
 def test_a_search_that_prunes_too_much_is_refused(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ifonly.search.networks import Search
+    from ifonly.search.inputs.networks import Search
 
     planes, cheapest, intervals = Layers.planes, Nodes.cheapest, Search._intervals
     if rule == "bounds":  # rows count as further from the goal than they are

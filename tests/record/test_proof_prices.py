@@ -28,7 +28,7 @@ from ifonly.record.checker import Refused, _parts_of, replay
 from ifonly.record.proof import in_words, pack, unpack
 from ifonly.record.tree_parts import TreeParts
 from ifonly.runtime.tuning import PriceSearch, Tuning
-from ifonly.search import improving
+from ifonly.search.cells import improving
 from proof_cases import NEVER, Case, judged, optimum
 
 FORCED = PriceSearch(plain_parts=1, plain_parts_compiled=1, first_steps=10, steps=3)

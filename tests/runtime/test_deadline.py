@@ -69,9 +69,9 @@ from ifonly.question.problem import build
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import ProgramSize, Tuning
 from ifonly.search import blame
-from ifonly.search import boxes as engine
-from ifonly.search.affordable import affordable, expected_entries
 from ifonly.search.blame import explain_infeasibility
+from ifonly.search.boxes import engine
+from ifonly.search.boxes.affordable import affordable, expected_entries
 from ifonly.search.several import answers
 from ifonly.solvers.backend import Capability, Limits, Solution, Status
 from ifonly.solvers.highs import BACKEND as HIGHS

@@ -15,14 +15,14 @@ from ifonly import Explainer, Infeasible, Proximity, Robustness, Sparsity
 from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.question.found import Ended
 from ifonly.runtime.tuning import DEFAULT
-from ifonly.search import balls
-from ifonly.search.ball_tables import BallTables
-from ifonly.search.balls import Balls, _balls_of, _Search
+from ifonly.search.balls import trees
+from ifonly.search.balls.tables import BallTables
+from ifonly.search.balls.trees import Balls, _balls_of, _Search
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
 from portions import one_in
 
-needs_kernel = pytest.mark.skipif(balls._built is None, reason="the package was installed without a compiler")
+needs_kernel = pytest.mark.skipif(trees._built is None, reason="the package was installed without a compiler")
 SAME = 1e-6
 
 

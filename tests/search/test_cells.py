@@ -27,11 +27,11 @@ from ifonly.question.criterion import Criterion
 from ifonly.question.found import Ended
 from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
-from ifonly.search.cells import Splitting
+from ifonly.search.cells.grids import Grid
+from ifonly.search.cells.kernel import compiled
+from ifonly.search.cells.splitting import Splitting
 from ifonly.search.engines import find
-from ifonly.search.grids import Grid
 from ifonly.search.incumbents import Incumbents
-from ifonly.search.kernel import compiled
 from ifonly.search.reduce import Reducer
 from ifonly.solvers.backend import Limits
 from portions import diagonals

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from ifonly import Actionability, Explainer, Infeasible, Proximity
 from ifonly.question.found import NO_SOLVER
 from ifonly.runtime.tuning import EllipsoidSearch
-from ifonly.search.ellipsoid import Ellipsoid, _Numbers
+from ifonly.search.linear.ellipsoid import Ellipsoid, _Numbers
 from portions import one_in
 
 pytestmark = pytest.mark.filterwarnings(

@@ -31,8 +31,8 @@ from ifonly.question.found import Ended
 from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import PriceSearch
-from ifonly.search import kernel
-from ifonly.search.cells import Cells, Splitting
+from ifonly.search.cells import kernel
+from ifonly.search.cells.engine import Cells, Splitting
 from ifonly.search.engine import largest_only, separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress

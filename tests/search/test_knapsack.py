@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
-from ifonly.search.knapsack import Answer, Jump, Slide, cheapest_moves
+from ifonly.search.linear.knapsack import Answer, Jump, Slide, cheapest_moves
 
 AMOUNTS = st.floats(0.01, 4.0).map(lambda x: round(x, 3))
 COSTS = st.sampled_from([0.0, 0.1, 0.25, 1.0]) | AMOUNTS

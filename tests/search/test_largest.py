@@ -19,8 +19,8 @@ from ifonly import Actionability, Explainer, Infeasible, Proximity, Sparsity
 from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT, LargestChangeSearch, Tuning
+from ifonly.search.cells.largest import LargestChange
 from ifonly.search.engines import find
-from ifonly.search.largest import LargestChange
 from ifonly.search.progress import Progress
 from ifonly.solvers.backend import Limits
 from portions import diagonals, one_in

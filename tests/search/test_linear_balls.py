@@ -17,7 +17,7 @@ from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.criteria.robustness.worst_point import worst_point
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT
-from ifonly.search.linear_balls import LinearBalls
+from ifonly.search.balls.linear import LinearBalls
 
 SAME = 1e-5
 ROOM = 1e-4  # the cutting-set method asks for a little more lead than is enough

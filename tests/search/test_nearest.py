@@ -15,7 +15,7 @@ from ifonly.program.box import Box
 from ifonly.runtime.tuning import NeighbourSearch, Tuning
 from ifonly.search.engine import separable
 from ifonly.search.incumbents import Incumbents
-from ifonly.search.nearest import Neighbours, _Search
+from ifonly.search.inputs.nearest import Neighbours, _Search
 from ifonly.search.progress import Progress
 
 GRID = pd.DataFrame(list(itertools.product(range(7), range(5), ["u", "v"])), columns=["a", "b", "c"])

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from ifonly import Explainer, Proximity, Sparsity
 from ifonly.program.mip import MipArrays
+from ifonly.search.boxes.neighbours import neighbours
 from ifonly.search.incumbents import Incumbents
-from ifonly.search.neighbours import neighbours
 from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.registry import find_solver
 

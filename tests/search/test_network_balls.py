@@ -20,10 +20,10 @@ from ifonly.question.found import Ended
 from ifonly.question.wrapping import Enclosed
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT
+from ifonly.search.balls.networks import NetworkBalls, _balls_of, _Search
 from ifonly.search.incumbents import Incumbents
-from ifonly.search.network_balls import NetworkBalls, _balls_of, _Search
+from ifonly.search.inputs.nodes import Nodes
 from ifonly.search.progress import Progress
-from ifonly.search.spending import Nodes
 
 SAME = 1e-5
 NEVER = Deadline.never()

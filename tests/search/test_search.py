@@ -23,12 +23,12 @@ from ifonly.question.problem import build
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import BoxSearch, IncumbentSearch, Tuning
-from ifonly.search import boxes as engine
+from ifonly.search.boxes import engine
+from ifonly.search.cells.trades import trade
 from ifonly.search.engines import find
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
 from ifonly.search.reduce import Reducer
-from ifonly.search.trades import trade
 from ifonly.solvers.backend import Capability, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.registry import find_solver
 from ifonly.solvers.tangents import solve

@@ -16,14 +16,14 @@ from ifonly import Explainer, Proximity, Schema, Sparsity
 from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import PriceSearch
-from ifonly.search.cells import Splitting
+from ifonly.search.cells.improving import Improving
+from ifonly.search.cells.kernel import compiled
+from ifonly.search.cells.split_prices import Method, Prices, PriceTables
+from ifonly.search.cells.splitting import Splitting
 from ifonly.search.engine import separable
-from ifonly.search.improving import Improving
 from ifonly.search.incumbents import Incumbents
-from ifonly.search.kernel import compiled
 from ifonly.search.progress import Progress
 from ifonly.search.reduce import Reducer
-from ifonly.search.split_prices import Method, Prices, PriceTables
 from portions import one_in
 
 AT_ONCE = PriceSearch(plain_parts=1, plain_parts_compiled=1)

@@ -224,7 +224,7 @@ main.add_command(lint)
 def solvers() -> None:
     """List the solvers and what they can do, and the kernel of our own search."""
     from ifonly.models.forms import signs
-    from ifonly.search.kernel import kernel_in_use
+    from ifonly.search.cells.kernel import kernel_in_use
     from ifonly.solvers.registry import known_solvers
 
     rows = []

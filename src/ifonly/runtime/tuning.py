@@ -56,7 +56,7 @@ __all__ = [
 # -- engines ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class KnapsackSearch(_Numbers):
-    """Branch and bound of the knapsack: `ifonly.search.knapsack`."""
+    """Branch and bound of the knapsack: `ifonly.search.linear.knapsack`."""
 
     most_nodes: int = 4000  # nodes after which it gives up; guess
     most_entries: int = 500_000  # entries of all nodes together; guess: some 5 s
@@ -71,14 +71,14 @@ class KnapsackSearch(_Numbers):
 
 @dataclass(frozen=True, kw_only=True)
 class LeafSearch(_Numbers):
-    """Leaves of one tree: `ifonly.search.single_tree`."""
+    """Leaves of one tree: `ifonly.search.cells.single_tree`."""
 
     entries: int = 2_000_000  # choices times leaves that are looked at together, and remembered if they are all; guess
 
 
 @dataclass(frozen=True, kw_only=True)
 class EllipsoidSearch(_Numbers):
-    """Squares of all moves together: `ifonly.search.ellipsoid`."""
+    """Squares of all moves together: `ifonly.search.linear.ellipsoid`."""
 
     most_numbers: int = 3000  # that may move; guess: some 300 MB of squares in extended precision
     rounds: int = 64  # of the active-set method; guess
@@ -103,7 +103,7 @@ class CellSearch(_Numbers):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSearch(_Numbers):
-    """Branch and bound over the inputs of networks: `ifonly.search.networks`."""
+    """Branch and bound over the inputs of networks: `ifonly.search.inputs.networks`."""
 
     most_nodes: int = 20_000  # after which it gives up; guess
     first_look: int = 2_000  # nodes after which progress is judged first, then whenever they double; guess
@@ -158,7 +158,7 @@ class BoxSearch(_Numbers):
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramSize(_Numbers):
-    """Size and start of a program before it is built: `ifonly.search.affordable`."""
+    """Size and start of a program before it is built: `ifonly.search.boxes.affordable`."""
 
     share: float = 0.3  # of the sum of squared leaves that are entries; measured: 0.19 to 0.42
     per_leaf: float = 7.0  # entries beside that; measured on trees of depth 3
@@ -266,7 +266,7 @@ class Solving(_Numbers):
 
 @dataclass(frozen=True, kw_only=True)
 class LargestChangeSearch(_Numbers):
-    """Bisection of the radius under l-infinity: `ifonly.search.largest`."""
+    """Bisection of the radius under l-infinity: `ifonly.search.cells.largest`."""
 
     first_parts: int = 2_000  # that a radius is worth at first; guess
     more_parts: int = 4  # times as many, once all that is left is harder than that; guess

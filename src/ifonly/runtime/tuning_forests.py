@@ -11,7 +11,7 @@ __all__ = ["Balls", "CentreSearch", "CoveringSearch", "PriceSearch"]
 
 @dataclass(frozen=True, kw_only=True)
 class PriceSearch(Group):
-    """Prices of splits, where a search over cells gets nowhere without: `ifonly.search.split_prices`, `improving`."""
+    """Prices of splits, where a search over cells gets nowhere without: `ifonly.search.cells.split_prices`, `improving`."""
 
     plain_parts: int = 200  # of the search without prices, before; guess
     plain_parts_compiled: int = 2_000  # the same for the compiled kernel; guess: some 5 ms
@@ -91,7 +91,7 @@ class Balls(Group):
 
 @dataclass(frozen=True, kw_only=True)
 class CentreSearch(Group):
-    """Branch and bound over centres of balls, of networks: `ifonly.search.network_balls`."""
+    """Branch and bound over centres of balls, of networks: `ifonly.search.balls.networks`."""
 
     # without the kernel:
     least_units: int = 16  # below which a solver is asked at once; measured: 10 take it 0.7 s, the search up to 3

@@ -11,7 +11,7 @@ __all__ = ["NeighbourSearch"]
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbourSearch(Group):
-    """Branch and bound over the inputs of k nearest neighbours: `ifonly.search.nearest`."""
+    """Branch and bound over the inputs of k nearest neighbours: `ifonly.search.inputs.nearest`."""
 
     most_nodes: int = 200_000  # after which it gives up; guess
     first_look: int = 4_000  # nodes after which progress is judged first, then whenever they double; guess

@@ -172,7 +172,7 @@ class Question:
         """Return the trail of a search, or the duals of the question as one linear program where a solver closed it."""
         if trail:
             return trail
-        from ifonly.search.duals import dual_trail  # noqa: PLC0415 - loaded when a proof is asked for
+        from ifonly.search.boxes.duals import dual_trail  # noqa: PLC0415 - loaded when a proof is asked for
 
         return dual_trail(statement, bound, self.deadline)
 
@@ -180,7 +180,7 @@ class Question:
         """Return what a solver closed, run again in rational arithmetic where that was asked for."""
         if self.proof != "exact":
             return found
-        from ifonly.search.exactly import run_again  # noqa: PLC0415 - loaded when an exact proof is asked for
+        from ifonly.search.boxes.exactly import run_again  # noqa: PLC0415 - loaded when an exact proof is asked for
 
         return run_again(statement, found, self.backend.label, self.deadline)
 

@@ -27,10 +27,10 @@ from ifonly.question.problem import Problem
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Search, Sought, Wraps
 from ifonly.runtime.deadline import Deadline
-from ifonly.search.affordable import affordable
+from ifonly.search.boxes.affordable import affordable
+from ifonly.search.boxes.programs import solve_problem
 from ifonly.search.candidates import first_candidate
 from ifonly.search.nudge import nudged
-from ifonly.search.programs import solve_problem
 from ifonly.solvers.backend import Backend, Limits
 from ifonly.tolerances import SCORE_OPERATIONS, SOLVER_ROUNDINGS
 

@@ -16,7 +16,7 @@ from ifonly.data.schema import Numeric
 from ifonly.program.box import Box
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
-from ifonly.search.neighbours import placed
+from ifonly.search.boxes.neighbours import placed
 
 __all__ = ["first_candidate"]
 

@@ -12,7 +12,7 @@ from ifonly.models.abilities import Ensemble, LinearScores
 from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.statement import Statement
 from ifonly.search.engine import by_cells, fills_gaps, separable
-from ifonly.search.linear import one_linear_row
+from ifonly.search.linear.engine import one_linear_row
 
 __all__ = ["takes_decimals"]
 

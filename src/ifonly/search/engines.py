@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from ifonly.search.balls import Balls
+from ifonly.search.balls import Balls, LinearBalls, NetworkBalls
 from ifonly.search.boxes import Boxes
-from ifonly.search.cells import Cells
+from ifonly.search.cells import Cells, LargestChange, SingleTree
 from ifonly.search.composites import Composites
 from ifonly.search.distances import Distances
-from ifonly.search.ellipsoid import Ellipsoid
-from ifonly.search.largest import LargestChange
-from ifonly.search.linear import Knapsack
-from ifonly.search.linear_balls import LinearBalls
-from ifonly.search.nearest import Neighbours
-from ifonly.search.network_balls import NetworkBalls
-from ifonly.search.networks import Networks
+from ifonly.search.inputs import Neighbours, Networks
+from ifonly.search.linear import Ellipsoid, Knapsack
 from ifonly.search.progress import Engine, find
-from ifonly.search.single_tree import SingleTree
 from ifonly.search.unions import Unions
 from ifonly.solvers.backend import Backend
 from ifonly.solvers.registry import ONLY

@@ -16,10 +16,10 @@ from ifonly.criteria.diversity.distinct import Apart
 from ifonly.extend import Tuning
 from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
+from ifonly.search.cells.kernel import compiled
+from ifonly.search.cells.split_prices import Method
 from ifonly.search.distances import Distances
 from ifonly.search.engines import ENGINES, find
-from ifonly.search.kernel import compiled
-from ifonly.search.split_prices import Method
 from ifonly.solvers.backend import Limits
 from ifonly.solvers.registry import find_solver
 from worlds import World, world_of

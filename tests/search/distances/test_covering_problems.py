@@ -16,6 +16,7 @@ from ifonly.question.separation import Separation
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import Tuning
+from ifonly.search.cells.grids import Grid
 from ifonly.search.distances.candidates import Candidates
 from ifonly.search.distances.covering import Covering
 from ifonly.search.distances.enumeration import listed
@@ -23,7 +24,6 @@ from ifonly.search.distances.inside import Parts, region_of
 from ifonly.search.distances.simplex import relaxed
 from ifonly.search.distances.surrogates import tables
 from ifonly.search.distances.terms import Row, Terms
-from ifonly.search.grids import Grid
 from ifonly.search.reduce import Reducer
 from worlds import world_of
 

@@ -1,6 +1,6 @@
 /* The box of a node: what a budget leaves of it, ways to spend, and children along a feature. See _signs.c.
  *
- * The rules are those of spending.py: in a node every number has a cheapest value, and going on from there costs at least
+ * The rules are those of search/inputs/nodes.py: in a node every number has a cheapest value, and going on from there costs at least
  * `onward` per unit; every category has a cheapest level, and another one costs so much more. */
 
 static double cost_at(const Search *s, int32_t k, double distance) {

@@ -8,7 +8,7 @@ under one shift (`_signs.c` has the derivation). No proof rests on the solver of
 
 It serves the search for robust answers, and the attack on one: there a point of the ball is looked for at which a row is
 kept that says that the outcome is lost. It knows no clock: it returns with points to be tried, and after some work.
-Without a compiler the searches of `ifonly.search.network_balls` and `ifonly.criteria.robustness.worst_point` over boxes
+Without a compiler the searches of `ifonly.search.balls.networks` and `ifonly.criteria.robustness.worst_point` over boxes
 serve, in NumPy.
 """
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.tuning import CompositeSearch
 from ifonly.search.composites.tables import Looked, Tables
-from ifonly.search.spending import Nodes, Spent
+from ifonly.search.inputs.nodes import Nodes, Spent
 from ifonly.tolerances import DUST, ROUNDING, TINY
 
 __all__ = ["Branching", "Chosen", "Split"]

@@ -1,7 +1,7 @@
 """Tables of one composite: cells and open leaves of all its trees, its linear parts, bounds of its goal in many nodes.
 
-A node is an interval of each number and a set of levels of each category (`ifonly.search.spending`). Trees see the cells that
-it reaches, linear parts the interval itself. Rows of the goal are bounded by linear functions of the scores of both
+A node is an interval of each number and a set of levels of each category (`ifonly.search.inputs.nodes`). Trees see the cells
+that it reaches, linear parts the interval itself. Rows of the goal are bounded by linear functions of the scores of both
 (`ifonly.models.forms.enclosing`); of a tree, the best open leaf counts.
 """
 
@@ -22,8 +22,8 @@ from ifonly.models.forms.enclosing import Atom, Enclosure, Rows
 from ifonly.models.forms.leaves import Leaves
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
-from ifonly.search.places import Places
-from ifonly.search.spending import Free, Nodes
+from ifonly.search.inputs.nodes import Free, Nodes
+from ifonly.search.inputs.places import Places
 from ifonly.tolerances import DUST, TINY
 
 __all__ = ["Looked", "Tables"]

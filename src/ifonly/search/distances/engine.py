@@ -23,6 +23,7 @@ from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.guidance import KeepsDistance
 from ifonly.question.statement import Statement
+from ifonly.search.cells.splitting import Splitting
 from ifonly.search.distances.covering import Covering
 from ifonly.search.distances.inside import Parts, region_of
 from ifonly.search.distances.moves import gone_on
@@ -30,7 +31,6 @@ from ifonly.search.distances.terms import Row, Terms
 from ifonly.search.engine import NO_SOLVER, Separable, by_cells, fills_gaps, separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
-from ifonly.search.splitting import Splitting
 from ifonly.tolerances import allowed_gap
 
 __all__ = ["Distances"]

@@ -7,12 +7,12 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.program.box import Box
 from ifonly.runtime.deadline import Deadline
-from ifonly.search.cost_tables import CellCosts
+from ifonly.search.cells.cost_tables import CellCosts
+from ifonly.search.cells.grids import Grid, Part
 from ifonly.search.distances.candidates import Region
 from ifonly.search.distances.covering import Covering
 from ifonly.search.distances.surrogates import going_on, tables
 from ifonly.search.distances.terms import Terms
-from ifonly.search.grids import Grid, Part
 from ifonly.search.reduce import Reducer
 
 __all__ = ["Parts", "region_of"]

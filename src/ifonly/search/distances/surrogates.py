@@ -15,11 +15,11 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.program.box import Box
-from ifonly.search.cost_tables import CellCosts
+from ifonly.search.cells.cost_tables import CellCosts
+from ifonly.search.cells.grids import Grid
 from ifonly.search.distances.candidates import Candidates, Region, least_on_pieces
 from ifonly.search.distances.simplex import relaxed
 from ifonly.search.distances.terms import Terms
-from ifonly.search.grids import Grid
 from ifonly.search.reduce import Reducer
 from ifonly.tolerances import ROUNDING, SHORT_SUM
 

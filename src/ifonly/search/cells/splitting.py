@@ -1,0 +1,447 @@
+"""Branch and bound over boxes of cells: the search of one grid, and how it goes from part to part.
+
+See `ifonly.search.cells` for what it closes, and why. With demands that a sum over single features be large enough
+(`ifonly.search.distances`), a part in which the goal is reached may hold no answer: it is then searched by itself, and the
+surrogates of these demands are further tables of costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ifonly.arrays import FloatArray, IntArray
+from ifonly.models.forms.scan import Brackets
+from ifonly.program.box import Box
+from ifonly.question.found import Ended
+from ifonly.question.trail import Ledger
+from ifonly.runtime.deadline import Deadline
+from ifonly.search.cells.branching import Best, Branching
+from ifonly.search.cells.cost_tables import CellCosts
+from ifonly.search.cells.grids import Grid, Part
+from ifonly.search.cells.improving import Improving
+from ifonly.search.cells.inside import Inside
+from ifonly.search.cells.keeping import Keeping, names_of
+from ifonly.search.cells.kernel import Kernel, Offer, Said, compiled
+from ifonly.search.cells.pacing import Pace
+from ifonly.search.cells.split_prices import Method, Prices, PriceTables
+from ifonly.search.cells.trades import trade
+from ifonly.search.incumbents import Incumbents
+from ifonly.tolerances import ROUNDING as _TIE
+
+__all__ = ["Splitting"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """A part, its share of the whole, and the leaves that are open in the part `around` it."""
+
+    part: Part
+    share: float
+    around: Part
+    leaves: IntArray
+    prices: Prices | None = None
+    steps: int = 0
+    bound: float = -np.inf
+
+
+class Splitting:
+    """One branch and bound over cells.
+
+    Parameters
+    ----------
+    incumbents
+        Checks points and offers them to the progress of the search.
+    most
+        How many features may change.
+    patient
+        Whether to go on until the deadline however little is closed, because no solver can take over.
+    ledger
+        Keeps the parts, where a proof is asked for.
+    any_point
+        Whether the first point that is better than the incumbent ends the search.
+    most_parts
+        After how many parts to give up in any case; None: as many as it takes.
+    inside
+        Searches parts in which the goal is reached; None: the cheapest point of such a part is an answer.
+
+    Attributes
+    ----------
+    parts
+        How many parts were looked at.
+    met
+        Whether a point was found that is better than the incumbent before.
+    bound
+        No point of the box that is within the budget costs less, where prices were used.
+    """
+
+    def __init__(
+        self,
+        incumbents: Incumbents,
+        most: int,
+        *,
+        patient: bool = False,
+        ledger: Ledger | None = None,
+        any_point: bool = False,
+        most_parts: int | None = None,
+        inside: Inside | None = None,
+    ) -> None:
+        self.incumbents, self.reducer, self.progress = incumbents, incumbents.reducer, incumbents.progress
+        self.most, self.patient, self.ledger, self.any_point = most, patient, ledger, any_point
+        self.tuning, self.most_parts = self.reducer.statement.query.tuning.cells, most_parts
+        self.inside, self.deadline = inside, Deadline.never()
+        self.pricing = self.reducer.statement.query.tuning.prices
+        self.method: Method | None = None
+        self.improving: Improving | None = None
+        self.parts, self.met, self.bound = 0, False, -np.inf
+        self._stop: int | None = None  # parts after which this run ends
+        self._trade_at: int | None = None  # parts after which changes of the incumbent are traded, once
+        self._noted = False  # whether the ledger has the last split already
+        self._unkept = False  # whether prices are used that are not written down, or too many of them
+
+    def run(self, box: Box, deadline: Deadline) -> Ended:
+        """Search a box and say how that ended; closed: nothing better than the incumbent is left in it, for certain."""
+        self.deadline = deadline
+        brackets = self.reducer.brackets
+        assert brackets is not None
+        if deadline.left() < self.tuning.seconds_per_leaf * len(brackets.leaves.node):
+            return Ended.LIMIT
+        if not self._open(box, brackets):
+            return Ended.CLOSED
+        if not self._can_price():
+            return self._search(deadline)
+        pricing = self.pricing
+        most = self.tuning.most_parts  # of either search
+        self._stop = min(most, self._plain_parts())
+        ended = self._search(deadline)
+        if ended is not Ended.GAVE_UP:
+            return ended
+        self._forget_parts()
+        if self.inside is not None:
+            self.incumbents.open()  # where that has not been done yet
+        if not self._open(box, brackets):
+            return Ended.CLOSED
+        self.method = Method.of(pricing, self.grid, self.values, self.tree)
+        self._stop = None if self.patient else self.parts + min(most, pricing.most_parts)
+        if self.inside is None:  # a pair of changes that saves most comes nearer to earlier answers, too
+            self._trade_at = self.parts + pricing.trade_parts
+        return self._search(deadline if self.patient else deadline.within(pricing.share * deadline.left()))
+
+    def _plain_parts(self) -> int:
+        """Return after how many parts prices are tried; parts that are pruned by surrogates take little."""
+        pricing, covering = self.pricing, self.reducer.statement.query.tuning.covering
+        if not compiled():
+            return pricing.plain_parts
+        return pricing.plain_parts_compiled if self.inside is None else covering.plain_parts_compiled
+
+    def _forget_parts(self) -> None:
+        """Take back the parts of a search that was given up."""
+        self._noted = False
+        if self.ledger is not None:
+            self.ledger.clear()
+
+    def _names(self, tables: PriceTables) -> IntArray | None:
+        """Return the names of splits, so that their prices can be kept; None: they cannot, and then no parts are."""
+        assert self.reducer.brackets is not None
+        names = names_of(tables, self.reducer.brackets.leaves, self.tree)
+        self._unkept = names is None
+        return names
+
+    def _limit_parts(self, ledger: Ledger) -> None:
+        """Forget the parts of a search with prices that are too many, or whose prices are not kept."""
+        self._unkept |= self.method is not None and len(ledger.data) > self.pricing.kept_bytes
+        if self._unkept:
+            ledger.clear()
+
+    def _open(self, box: Box, brackets: Brackets) -> bool:
+        """Tabulate what the budget leaves of a box, if it leaves anything."""
+        box = self.reducer.within(box, self.progress.budget)
+        if box.empty() is not None:
+            if self.ledger is not None:
+                self.ledger.leaf()  # a box of which the budget leaves nothing is its only part
+            return False
+        # a feature that no open leaf looks at has no cells: it stays where it is cheapest in this very box
+        self.start = self.incumbents.inside(box, self.incumbents.start)
+        self._tabulate(box, brackets)
+        return True
+
+    def _can_price(self) -> bool:
+        """Whether prices help where the search without them gets nowhere."""
+        if self.any_point or not self.grid.numbers or (len(self.need) > 1 and self.ledger is not None):
+            return False  # several goals are weighed, and weights have no place in a proof that is kept
+        return bool(np.isfinite(self.grid.cost).all() and np.isfinite(self.grid.level_cost).all())
+
+    def _search(self, deadline: Deadline) -> Ended:
+        self.bound = -np.inf  # what an earlier run proved is no proof of this one
+        return self._by_kernel(deadline) if compiled() else self._by_numpy(deadline)
+
+    def _by_numpy(self, deadline: Deadline) -> Ended:
+        """Search part by part with NumPy."""
+        stack = [self._whole(deadline)]
+        done, pace = 0.0, self._pace(self.tuning.first_look)
+        while stack:
+            node = stack.pop()
+            self.parts += 1
+            children = self._split(node)
+            if self.ledger is not None:
+                self._note(self.ledger, children)
+                self._limit_parts(self.ledger)
+            stack += children
+            self.bound = min((open_.bound for open_ in stack), default=np.inf)
+            if not children:
+                done += node.share
+            if self.met and self.any_point:
+                return Ended.LIMIT
+            if stack and pace.gives_up(self.parts, done):
+                return Ended.GAVE_UP
+            self._trade()
+            if deadline.passed:
+                return Ended.LIMIT
+        return Ended.CLOSED
+
+    def _by_kernel(self, deadline: Deadline) -> Ended:
+        """Search with the compiled kernel, and look at its progress, the deadline and Ctrl-C every few milliseconds."""
+        try:
+            order = self._inhabited()
+            keeps = self.ledger is not None
+            names = self._names(self._price_tables(order)) if keeps and self.method is not None else None
+            kernel = Kernel(self, order, self.most, keeps_trail=keeps, method=self.method, names=names)
+        except MemoryError:
+            return Ended.GAVE_UP
+        pace, met = self._pace(self.tuning.first_look_compiled), Offer.REFUSED
+        before = self.parts
+        while True:
+            if deadline.passed:
+                return Ended.LIMIT
+            run = kernel.run(self.progress.budget, met, pace.next_look(self.parts, self._trade_at) - self.parts)
+            self.parts, self.bound = before + run.parts, run.bound
+            if self.ledger is not None:
+                self.ledger.data += run.trail
+                self._limit_parts(self.ledger)
+            if run.said is Said.CLOSED:
+                return Ended.CLOSED
+            if run.said in {Said.FULL, Said.BROKEN}:
+                return Ended.GAVE_UP
+            if run.said is Said.OFFER:
+                met = self._offer(kernel.meeting())
+                if self.met and self.any_point:
+                    return Ended.LIMIT
+            elif pace.gives_up(self.parts, run.done):
+                return Ended.GAVE_UP
+            self._trade()
+
+    def _pace(self, look: int) -> Pace:
+        """Return when the run at hand is looked at first, and when it ends."""
+        ends = tuple(end for end in (self.most_parts, self._stop) if end is not None)
+        judged = self._stop is None and not self.patient
+        return Pace(look, self.tuning.least_done, ends, judged, self.tuning.most_parts)
+
+    def _trade(self) -> None:
+        """Trade changes of the incumbent, once a search with prices has turned out to be long: its budget decides."""
+        if self._trade_at is not None and self.parts >= self._trade_at:
+            self._trade_at = None
+            trade(self.incumbents)
+            self.progress.tell_best()
+
+    def _whole(self, deadline: Deadline) -> _Node:
+        """Return the whole as a node."""
+        whole, order = self.grid.whole(), self._inhabited()
+        if self.method is None:
+            self.improving = None
+            return _Node(whole, 1.0, whole, order)
+        method, tables, keeping = self.method, self._price_tables(order), None
+        if self.ledger is not None and (names := self._names(tables)) is not None:
+            keeping = Keeping(self.ledger, method.unit, names)
+        self.improving = Improving(tables, method, keeping, deadline)
+        return _Node(whole, 1.0, whole, order, tables.whole(), method.first_steps)
+
+    def _price_tables(self, order: IntArray) -> PriceTables:
+        """Return the splits of all trees, for a search with prices."""
+        assert self.method is not None
+        return PriceTables(self.grid, self.values, self.need, self.tree, order, self.most, self.method.error)
+
+    def _tabulate(self, box: Box, brackets: Brackets) -> None:
+        """Tabulate what the box leaves open."""
+        leaves, self.box = brackets.leaves.within(box), box
+        self.grid = Grid(self.reducer, box, leaves)
+        self.values = brackets.values_of(leaves)
+        self.tree = leaves.tree
+        self.branching = Branching(self.grid)
+        largest = np.abs(self.values).max(axis=0) * brackets.trees.n_trees
+        room = _TIE * np.maximum(1.0, np.maximum(largest, np.abs(brackets.constant)))
+        self.need, self.sure = -brackets.constant - room, None
+        if self.inside is not None:
+            self.sure = -brackets.constant + room
+            self.grid.surrogates = self.inside.surrogates(self.grid, box)
+
+    def _inhabited(self) -> IntArray:
+        """Return the leaves that some admissible value of each feature reaches, ordered by tree and value."""
+        grid = self.grid
+        some = np.asarray((grid.begin <= grid.end).all(axis=0))
+        if grid.entries.size:
+            some &= np.logical_or.reduceat(grid.holds & grid.open[:, None], grid.entry_first, axis=0).all(axis=0)
+        order = np.lexsort((-self.values[:, 0], self.tree))
+        return np.asarray(order[some[order]])
+
+    # -- one part -----------------------------------------------------------------------------------------------
+    def _split(self, node: _Node) -> list[_Node]:
+        """Reduce a node and branch: two children, the more promising one last (the stack pops it first); empty if pruned."""
+        part = self.grid.reduced(node.part, self.most, self.progress.budget)
+        if part is None:
+            return []
+        leaves = self.grid.alive(part, node.around, node.leaves)
+        if self.improving is not None and len(np.unique(self.tree[leaves])) < self.improving.tables.n_trees:
+            return []
+        best = self._best(part, leaves)
+        if best is None:
+            return []
+        if self.sure is not None and self._reaches_all_over(part, leaves, self.sure):
+            self._offer(part)
+            return []
+        if node.prices is not None and self.improving is not None:
+            return self._split_priced(node, part, leaves, node.prices, self.improving)
+        halves = self._halves(part, best)
+        share = node.share / max(len(halves), 1)
+        return [_Node(half, share, part, leaves) for half in halves]
+
+    def _halves(self, part: Part, best: Best) -> list[Part]:
+        """Split where the best leaves are apart, or else beside where they meet."""
+        halves = self.branching.between(part, best)
+        return self._beside(part, self.branching.meeting(part, best)) if halves is None else halves
+
+    def _split_priced(
+        self, node: _Node, part: Part, leaves: IntArray, prices: Prices, improving: Improving
+    ) -> list[_Node]:
+        """Improve the prices of a part and branch by them; while steps are left, or after a better point, look again."""
+        method = improving.method
+        steps = min(node.steps, method.at_once)
+        got = improving.improved(part, leaves, prices, steps, self.progress.budget, node.bound)
+        if got is None:
+            return []
+        taken = got.point is not None and self._offer(got.point) is Offer.TAKEN
+        left = node.steps if taken else node.steps - method.at_once
+        if left > 0:
+            return [_Node(got.part, node.share, got.part, got.leaves, got.prices, left, got.cost)]
+        halves = self.branching.between_priced(got)
+        if halves is None:
+            tree = self.tree[got.leaves]
+            first = got.leaves[np.diff(tree, prepend=-1) != 0]
+            halves = self._halves(got.part, self.branching.best(got.part, first))
+        share = node.share / max(len(halves), 1)
+        return [_Node(half, share, got.part, got.leaves, got.prices, method.steps, got.cost) for half in halves]
+
+    def _note(self, ledger: Ledger, children: Sequence[_Node]) -> None:
+        """Note a pruned part, or how it was split. The stack pops the last child first, so the notes are in pre-order.
+
+        What a reduction took away before the split lies on either side of it, and is taken away there again.
+        """
+        if self._noted:
+            self._noted = False
+            return
+        if not children:
+            ledger.leaf()
+            return
+        if len(children) == 1:  # the same part, with other prices
+            return
+        later, sooner = (child.part for child in children)
+        self.grid.note_halves(ledger, sooner, later)
+
+    def _best(self, part: Part, leaves: IntArray) -> Best | None:
+        """Return the best leaf of each tree; None when even these do not reach the goal together."""
+        tree = self.tree[leaves]
+        first = np.concatenate(([0], np.flatnonzero(tree[1:] != tree[:-1]) + 1))
+        if len(self.need) == 1:  # leaves of a tree come in the order of their values
+            best = leaves[first]
+            if self.values[best, 0].sum() < self.need[0]:
+                return None
+        else:
+            values = self.values[leaves]
+            tops = np.maximum.reduceat(values, first, axis=0)
+            spare = tops.sum(axis=0) - self.need
+            if (spare < 0.0).any():
+                return None
+            g = int(spare.argmin())
+            count = np.diff(first, append=len(leaves))
+            hits = np.flatnonzero(values[:, g] == np.repeat(tops[:, g], count))
+            best = leaves[hits[np.diff(tree[hits], prepend=-1) != 0]]
+        return self.branching.best(part, best)
+
+    def _reaches_all_over(self, part: Part, leaves: IntArray, sure: FloatArray) -> bool:
+        """Whether every point of a part reaches the goal: even the worst leaves of all trees that lie in it do together."""
+        if not self._worst_reach(leaves, sure):
+            return False
+        return self.method is None or self._worst_reach(self._inside(part), sure)  # prices close leaves that lie in it
+
+    def _worst_reach(self, leaves: IntArray, sure: FloatArray) -> bool:
+        first = np.flatnonzero(np.diff(self.tree[leaves], prepend=-1))
+        return bool((np.minimum.reduceat(self.values[leaves], first, axis=0).sum(axis=0) >= sure).all())
+
+    def _inside(self, part: Part) -> IntArray:
+        """Return all leaves that lie in a part."""
+        return self.grid.alive(part, self.grid.whole(), self._inhabited())
+
+    # -- best leaves that meet ----------------------------------------------------------------------------------
+    def _beside(self, part: Part, meeting: Part) -> list[Part]:
+        """Offer the cheapest point of the intersection as incumbent; branch so that cheaper points lie in the other child."""
+        grid = self.grid
+        for table in grid.tables:
+            if not table.bound(meeting) <= self.progress.budget:
+                return self._cheaper(table, part, meeting, Offer.REFUSED)
+        met = self._offer(meeting)
+        if met is Offer.DEAD or self.inside is not None:
+            if self.ledger is not None:
+                grid.note_around(self.ledger, part, meeting)
+                self._noted = True
+            return grid.around(part, meeting)
+        return self._cheaper(grid.costs, part, meeting, met)
+
+    def _cheaper(self, table: CellCosts, part: Part, meeting: Part, met: Offer) -> list[Part]:
+        """Branch so that points which are cheaper than the intersection, by one table of costs, lie in the other child."""
+        grid, here, there = self.grid, table.least(part), table.least(meeting)
+        dearer = np.concatenate([there[0] - here[0], there[1] - here[1]])
+        k = int(dearer.argmax()) if dearer.size else -1
+        if k < 0 or dearer[k] <= 0.0:
+            return [] if met is Offer.TAKEN else self.branching.anywhere(part)
+        if k >= len(grid.numbers):
+            span = np.zeros(len(grid.entries), dtype=np.bool_)
+            span[grid.span(k - len(grid.numbers))] = True
+            return [part.levels(~span | meeting.allowed), part.levels(~(span & meeting.allowed))]
+        at = int(min(max(table.cheapest[k], meeting.low[k]), meeting.high[k]))
+        return self.branching.halves(part, k, at - 1 if at > table.cheapest[k] else at)
+
+    def _offer(self, meeting: Part) -> Offer:
+        """Offer the cheapest point of the intersection as incumbent; say what became of it.
+
+        In the intersection every tree is in its best leaf, so all points have the same scores: where these miss the goal, as
+        at a tie that the bound could not tell from a win, none of them is an answer. The checker of proofs knows this only of
+        boxes in which any point would do.
+        """
+        u = self.grid.point(meeting, self.start)
+        if self.inside is not None:
+            return self._search_inside(meeting, u)
+        if self.incumbents.offer(u):
+            self.met = True
+            self.progress.tell_best()  # a search with prices may take long, and whoever waits may be content with it
+            return Offer.TAKEN
+        if self.ledger is not None and not self.any_point:
+            return Offer.REFUSED
+        misses = not self.reducer.goal.holds(self.incumbents.query, u[None, :])[0]
+        return Offer.DEAD if misses else Offer.REFUSED
+
+    def _search_inside(self, meeting: Part, u: FloatArray) -> Offer:
+        """Search an intersection in which the goal is reached, or all of a part; say what became of it."""
+        assert self.inside is not None
+        if not self.reducer.goal.holds(self.incumbents.query, u[None, :])[0]:
+            tree = self.tree[self._inside(meeting)]
+            if len(tree) == len(np.unique(tree)):  # one leaf of each: all points have the same scores
+                return Offer.DEAD
+        if not self.inside.search(self.grid, self.box, meeting, u, self.deadline):
+            return Offer.REFUSED
+        self.met = True
+        self.progress.tell_best()
+        return Offer.TAKEN
