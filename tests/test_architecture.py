@@ -89,7 +89,8 @@ HOMES = {
     "xgboost": "ifonly.models.readers.xgboost",
 }
 
-HEADLESS = re.compile(r"(What|How|Who|Where|Why|When|Which)\b")
+HEADLESS = re.compile(r"(What|How|Who|Where|Why|When|Which)(ever)?\b")
+IN_C = re.compile(r"(?:/\*+|//)\s*(\w+[^*\n]*)")
 
 FILE_LINES = 450
 FUNCTION_LINES = 70
@@ -444,7 +445,6 @@ CHECKS: list[Check] = [
     tuned_numbers,
 ]
 TREE = modules(SOURCE)
-BENCHMARKS = modules(TESTS.parent / "benchmarks")
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -458,9 +458,31 @@ def test_every_class_that_is_excused_is_asked_for() -> None:
     assert not CONCRETE.keys() - asked
 
 
-def test_benchmarks_have_no_headless_docstrings() -> None:
-    complaints = headless_docstrings(BENCHMARKS)
+@pytest.mark.parametrize("folder", ["tests", "benchmarks", "examples", "scripts"])
+def test_other_folders_have_no_headless_docstrings(folder: str) -> None:
+    complaints = headless_docstrings(modules(TESTS.parent / folder))
     assert not complaints, "\n".join(complaints)
+
+
+def headless_comments(text: str) -> list[str]:
+    """Return the comments of a file in C that begin with a question word."""
+    return [comment for comment in IN_C.findall(text) if HEADLESS.match(comment)]
+
+
+def test_c_has_no_headless_comments() -> None:
+    files = list(SOURCE.rglob("*.[ch]"))
+    complaints = [
+        f"{path.name}: {text}" for path in files for text in headless_comments(path.read_text(encoding="utf-8"))
+    ]
+    assert len(files) > 3
+    assert not complaints, "\n".join(complaints)
+
+
+def test_headless_comments_are_found() -> None:
+    assert headless_comments("/* What is spent. */ x; // how\n/* The cost:\n * Which one. */ /**\n How far. */") == [
+        "What is spent. ",
+        "How far. ",
+    ]
 
 
 def test_every_constant_that_is_excused_is_there() -> None:
@@ -636,6 +658,7 @@ def test_checks_accept_a_clean_tree(check: Check, tmp_path: Path) -> None:
         (leftovers, "program/mip.py", "x = 1  # TODO: more"),
         (leftovers, "program/mip.py", "def show():\n    print(1)"),
         (headless_docstrings, "events.py", '"""What a listener hears."""'),
+        (headless_docstrings, "events.py", '"""Whatever a listener hears."""'),
         (headless_docstrings, "events.py", 'class Event:\n    def f(self):\n        """How far."""'),
         (
             concrete_classes,
