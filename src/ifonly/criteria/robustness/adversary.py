@@ -278,7 +278,7 @@ class CuttingSet:
 
     def _returned(self, u: FloatArray) -> FloatArray:
         stored = self.statement.query.schema.stored(u)
-        return np.asarray(self.statement.settled(stored[None, :], by_model=True)[0])
+        return np.asarray(self.statement.with_consequences(stored[None, :], by_model=True)[0])
 
     def _robust(self, found: Found, *, sure: bool) -> Found:
         """Return an answer that no attack breaks; where the adversary left points out, nothing about it is proven."""

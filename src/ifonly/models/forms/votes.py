@@ -43,14 +43,14 @@ class Votes:
         Which of the distances from ties is used; see `refined`.
     budget
         What all changes may cost in the program it is embedded in.
-    settled
+    decided
         Boxes on which the scores are constant and tied, each with the class that the classifier decides on there.
     """
 
     read: Read
     level: int = 0
     budget: Budget | None = None
-    settled: tuple[tuple[Box, int], ...] = ()
+    decided: tuple[tuple[Box, int], ...] = ()
 
     @property
     def away(self) -> float:
@@ -71,11 +71,11 @@ class Votes:
         return (self.read.form,)
 
     def cuts(self) -> Mapping[int, FloatArray]:
-        """Return the thresholds of the classifier's form, and the ends of what is settled."""
-        if not self.settled:
+        """Return the thresholds of the classifier's form, and the ends of the boxes that are decided."""
+        if not self.decided:
             return self.read.form.cuts()
         parts = {j: [cuts] for j, cuts in self.read.form.cuts().items()}
-        for box, _ in self.settled:
+        for box, _ in self.decided:
             for j, edges in ends(box, apart(box, self.features())[0]).items():
                 parts.setdefault(j, []).append(edges)
         return {j: np.unique(np.concatenate(p)) for j, p in parts.items()}
@@ -129,7 +129,7 @@ class Votes:
             mip.row(gap - votes[k] * (mine - a), lower=a)
             # s_k - s_m <= -other where m has the vote (else its upper bound b)
             mip.row(gap + votes[m] * (b + other), upper=b)
-        for box, k in self.settled:
+        for box, k in self.decided:
             numbers, levels = apart(box, self.features())
             if bool((box.missing == x.box.missing)[list(self.features())].all()):
                 # k has the vote, or a feature leaves the box in which the scores are tied
@@ -169,18 +169,18 @@ class Votes:
         gaps = self.gaps()(u[None, :])[0]
         size = max(float(np.abs(gaps).max()), 1.0)
         near = bool((np.abs(gaps) <= 10.0 * max(FEASIBILITY, self.away) * size).any())
-        # Scores that are constant around a point are settled there as the classifier does, which loses no other.
+        # Scores that are constant around a point are decided there as by the classifier, which loses no other.
         level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
-        settled = () if self.raw() or not near else self._settled_at(u)
-        if form is None and level == self.level and not settled:
+        decided = () if self.raw() or not near else self._decided_at(u)
+        if form is None and level == self.level and not decided:
             return None
         read = self.read if form is None else replace(self.read, form=form)
-        return replace(self, read=read, level=level, settled=(*self.settled, *settled))
+        return replace(self, read=read, level=level, decided=(*self.decided, *decided))
 
-    def _settled_at(self, u: FloatArray) -> tuple[tuple[Box, int], ...]:
+    def _decided_at(self, u: FloatArray) -> tuple[tuple[Box, int], ...]:
         """Return the box around a tie on which the scores are constant, with the decision; nothing if it is known."""
         schema = schema_of(self.read.form)
-        if schema is None or any(bool(box.contains(u[None, :])[0]) for box, _ in self.settled):
+        if schema is None or any(bool(box.contains(u[None, :])[0]) for box, _ in self.decided):
             return ()
-        decided = int(self.read.decide(self.read.form(u[None, :]))[0])
-        return ((plateau(self.read.form, Box.of(schema, u), u), decided),)
+        its = int(self.read.decide(self.read.form(u[None, :]))[0])
+        return ((plateau(self.read.form, Box.of(schema, u), u), its),)

@@ -55,7 +55,7 @@ class OverInputs(BestFirst[Node], Generic[Node]):
         self.splits = Splits(self.progress.ledger)
 
     # -- points --------------------------------------------------------------------------------------------------
-    def _settle(self, points: list[FloatArray]) -> None:
+    def _offer_points(self, points: list[FloatArray]) -> None:
         """Offer single points, after which there is nothing left of their nodes; the model decides where rounding might."""
         refused = [u for u in points if not self.incumbents.offer(u)]
         if refused:

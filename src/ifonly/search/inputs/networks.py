@@ -141,7 +141,7 @@ class Search(OverInputs[Open]):
             level = int(best.levels[i, along - self.free.n_numbers]) if along >= self.free.n_numbers else -1
             node = Open(int(nodes.name[i]), nodes.low[i], nodes.high[i], nodes.allowed[i], along, level)
             self._push(float(cost[i]), node)
-        self._settle(points)
+        self._offer_points(points)
 
     # -- incumbents ----------------------------------------------------------------------------------------------
     def _offer(self, nodes: Nodes, best: Spent, cost: FloatArray) -> None:
