@@ -497,7 +497,7 @@ def test_every_constant_that_is_excused_is_there() -> None:
 
 
 def test_few_modules_lie_loose_at_the_top() -> None:
-    """At most ten, beside the version, the way in and the old paths."""
+    """At most ten, beside what Python looks for there, the version and the table of old paths."""
     loose = {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__", "_moved", "version"}
     assert len(loose) <= 10
 
@@ -706,3 +706,91 @@ def test_checks_accept_a_clean_tree(check: Check, tmp_path: Path) -> None:
 )
 def test_checks_complain_about_a_fault(check: Check, name: str, text: str, tmp_path: Path) -> None:
     assert check(dummy(tmp_path, CLEAN | {name: text}))
+
+
+# -- the tests mirror the tree ----------------------------------------------------------------------------------------
+# Folders of tests that are no folder of the source, with the reason.
+OF_NO_PACKAGE = {"faults": "a fault is kept by what went wrong, and most went through several packages"}
+
+# Test files that are about something else than the module of their name.
+NAMESAKES = {
+    "test_cost_tables.py": "costs that people give as tables, not those of a grid of cells",
+    "test_decimals.py": "decimals as they are read off the data; search/decimals.py is one use of them",
+    "test_oracle.py": "the oracle is the enumeration of a grid, not a black box",
+    "test_state.py": "the state of all modules, not of the page",
+}
+
+
+def home(name: str, tree: dict[str, Module]) -> str:
+    """The package in whose folder a module is tested."""
+    return name if tree[name].path.name == "__init__.py" else name.rpartition(".")[0]
+
+
+def misplaced_tests(tests: Path, tree: dict[str, Module]) -> list[str]:
+    """Test files in no folder of the source, or not in that of the module of their name, or of all that they import."""
+    complaints = []
+    for path in sorted(tests.rglob("*.py")):
+        place = path.relative_to(tests)
+        if place.parts[0] in OF_NO_PACKAGE:
+            continue
+        folder = ".".join(("ifonly", *place.parts[:-1]))
+        if folder not in tree or home(folder, tree) != folder:
+            complaints.append(f"{place}: src/ifonly has no such folder")
+            continue
+        if not path.name.startswith("test_"):
+            continue  # what tests of several folders share
+        named = {home(name, tree) for name in tree if name.rpartition(".")[2] == path.stem.removeprefix("test_")}
+        if named and folder not in named and path.name not in NAMESAKES:
+            complaints.append(f"{place}: named after a module of {' or '.join(sorted(named))}")
+        statements = import_statements(ast.parse(path.read_text(encoding="utf-8")))
+        used = {
+            target for statement, *_ in statements for target in imported_by(statement, set(tree)) if target in tree
+        }
+        homes = {home(name, tree) for name in used}
+        # A file may be about several folders below its own, and lies above them all then.
+        below = {name.removeprefix(f"{folder}.").partition(".")[0] for name in homes if name.startswith(f"{folder}.")}
+        if len(below) == 1 and folder not in homes:
+            complaints.append(f"{place}: of {folder} it imports {below.pop()} alone")
+    return complaints
+
+
+def test_the_tests_mirror_the_tree() -> None:
+    complaints = misplaced_tests(TESTS, TREE)
+    assert not complaints, "\n".join(complaints)
+
+
+def test_every_namesake_that_is_excused_is_there() -> None:
+    assert not NAMESAKES.keys() - {path.name for path in TESTS.rglob("test_*.py")}
+    assert all((TESTS / folder).is_dir() and not (SOURCE / folder).exists() for folder in OF_NO_PACKAGE)
+
+
+MIRRORED = dict.fromkeys(
+    ["__init__.py", "search/__init__.py", "search/blame.py", "search/cells/__init__.py", "search/cells/grids.py"], ""
+)
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "complaint"),
+    [
+        ("search/cells/test_grids.py", "from ifonly.search.cells.grids import Grid", None),
+        ("search/cells/test_sizes.py", "import ifonly", None),
+        ("search/test_both.py", "from ifonly.search import blame\nfrom ifonly.search.cells import grids", None),
+        ("search/test_neither.py", "from ifonly import Explainer", None),
+        ("faults/test_grids.py", "", None),
+        ("cells/test_sizes.py", "", "src/ifonly has no such folder"),
+        ("search/blame/test_sizes.py", "", "src/ifonly has no such folder"),
+        ("search/test_grids.py", "", "named after a module of ifonly.search.cells"),
+        ("search/test_cells.py", "", "named after a module of ifonly.search.cells"),
+        (
+            "search/test_sizes.py",
+            "from ifonly.search.cells.grids import Grid",
+            "of ifonly.search it imports cells alone",
+        ),
+    ],
+)
+def test_a_test_file_out_of_place_is_told(place: str, text: str, complaint: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "tests" / place
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    found = misplaced_tests(tmp_path / "tests", dummy(tmp_path, MIRRORED))
+    assert found == ([] if complaint is None else [f"{Path(place)}: {complaint}"])

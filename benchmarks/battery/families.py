@@ -20,6 +20,9 @@ __all__ = ["FAMILIES", "Family", "Rng", "either", "members", "seed_of", "single_
 Rng = np.random.Generator
 Make = Callable[[Rng, int], Any]
 
+# Over a column around 1e9 that nothing scales libsvm goes on for hours; what it has after so many steps is a model as well.
+_ITERATIONS = 100_000
+
 
 @dataclass(frozen=True)
 class Family:
@@ -82,7 +85,7 @@ def _linear_classifier(rng: Rng, k: int) -> Any:
         lambda: OneVsRestClassifier(linear_model.LogisticRegression(max_iter=2000)),
     ]
     if k == 2:
-        makers.append(lambda: svm.SVC(kernel="linear"))
+        makers.append(lambda: svm.SVC(kernel="linear", max_iter=_ITERATIONS))
     return either(rng, *makers)()
 
 
@@ -95,7 +98,7 @@ def _linear_regressor(rng: Rng, k: int) -> Any:
         lambda: linear_model.ElasticNet(alpha=0.02),
         linear_model.BayesianRidge,
         linear_model.HuberRegressor,
-        lambda: svm.SVR(kernel="linear"),
+        lambda: svm.SVR(kernel="linear", max_iter=_ITERATIONS),
         lambda: linear_model.QuantileRegressor(alpha=0.01),
     ]
     return either(rng, *makers)()

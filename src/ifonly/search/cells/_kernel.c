@@ -1,7 +1,7 @@
 /* Compiled kernel of the cell search: branch and bound over boxes of cells, by the rules of splitting.py and grids.py.
  *
  * The NumPy search is the twin of this file and the specification of it: from the same tables both visit the same parts in
- * the same order (tests/search/test_kernel.py compares their trails byte by byte). So sums are added up in the order of
+ * the same order (tests/search/cells/test_kernel.py compares their trails byte by byte). So sums are added up in the order of
  * NumPy's pairwise summation, and the compiler is told not to fuse or reorder operations.
  *
  * A part is a range of cells per number and a set of levels per category, here as bits. A leaf is kept as a list of the
