@@ -85,6 +85,14 @@ class Goal(Proposes, Outcome):
         gaps = self.gaps([Affine.of(k) for k in range(self.read.form.n_outputs)], margin, tie)
         return tuple(Row(gap.columns, gap.values, gap.constant) for gap in gaps)
 
+    def matrix(self, margin: float = 0.0, tie: float = 0.0) -> tuple[FloatArray, FloatArray]:
+        """Return the rows as weights of all scores and constants: ``weights @ scores + constant >= 0``."""
+        rows = self.rows(margin, tie)
+        weights = np.zeros((len(rows), self.read.form.n_outputs))
+        for out, row in zip(weights, rows, strict=True):
+            np.add.at(out, row.columns, row.values)
+        return weights, np.array([row.constant - row.least for row in rows])
+
     def lead(self, scores: FloatArray) -> FloatArray:
         """Return by how much scores clear the goal, the tightest row of it: the NumPy twin of `gaps`."""
         leads = [scores[:, row.columns] @ row.values + row.constant for row in self.rows()]

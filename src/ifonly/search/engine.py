@@ -8,7 +8,6 @@ import numpy as np
 
 from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
 from ifonly.question.criterion import HasConsequences
 from ifonly.question.demand import BoxDemand
@@ -95,7 +94,7 @@ def over_balls(statement: Statement, box: Box) -> list[Enclosed]:
         elif not isinstance(demand, Goal | Counts | BoxDemand):
             return []
     own = any(ball.goal is statement.query.goal for ball in balls)
-    linear = all(ball.goal.gaps([Affine()] * ball.form.n_outputs, 0.0) for ball in balls)
+    linear = all(ball.goal.rows() for ball in balls)
     return balls if own and linear else []
 
 

@@ -76,7 +76,7 @@ def attack(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, d
     if vote is not None:
         return Attack(vote.closed and vote.point is None, vote.point, vote.least)
     worst = Attack(True)
-    for k in range(len(demand.goal.gaps([Affine()] * demand.form.n_outputs, 0.0))):
+    for k in range(len(demand.goal.rows())):
         found = _attack_one(demand, u, k, backend, limits, deadline)
         if not found.safe and found.point is None:
             return found  # no time: what the other rows say does not matter

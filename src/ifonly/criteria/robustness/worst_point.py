@@ -22,24 +22,13 @@ from ifonly.models.form import Form
 from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
 from ifonly.models.forms.signs import Ball, Room, Signs, knows
-from ifonly.program.mip import Affine
 from ifonly.question.wrapping import Enclosed
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.kernels import Said
 from ifonly.runtime.tuning_forests import Balls
 from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, ON_GRID, ORDINARY, ROUNDING
 
-__all__ = ["lead_rows", "worst_point"]
-
-
-def lead_rows(ball: Enclosed) -> tuple[FloatArray, FloatArray]:
-    """Return the leads as weights of the scores and constants: ``weights @ scores + constant``; none: they are not linear."""
-    n = ball.form.n_outputs
-    gaps = ball.goal.gaps([Affine.of(k) for k in range(n)], 0.0)
-    weights = np.zeros((len(gaps), n))
-    for row, gap in zip(weights, gaps, strict=True):
-        np.add.at(row, gap.columns, gap.values)
-    return weights, np.array([gap.constant for gap in gaps])
+__all__ = ["worst_point"]
 
 
 def _as_layers(form: Form) -> tuple[tuple[Block, ...], FloatArray, FloatArray] | None:
@@ -56,7 +45,7 @@ def worst_point(ball: Enclosed, u: FloatArray, deadline: Deadline, tuning: Balls
     needed.
     """
     form = _as_layers(ball.form)
-    weights, constant = lead_rows(ball)
+    weights, constant = ball.goal.matrix()
     if form is None or not len(weights):
         return None
     schema = ball.limits.schema

@@ -18,13 +18,12 @@ import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.criteria.robustness.shifts import best_shift, inside, on_steps
-from ifonly.criteria.robustness.worst_point import lead_rows
 from ifonly.models.abilities import Layered
 from ifonly.models.forms.backward import EnclosedRows, Layers
 from ifonly.models.forms.signs import Ball
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Enclosed
-from ifonly.search.inputs.nodes import Nodes
+from ifonly.search.inputs.nodes import Nodes, as_inputs
 from ifonly.search.inputs.places import Places
 
 __all__ = ["MovedNodes", "Surrounding"]
@@ -127,7 +126,7 @@ class Surrounding:
             ],
             dtype=np.int64,
         )
-        weights, constant = lead_rows(enclosed)
+        weights, constant = enclosed.goal.matrix()
         own = enclosed.goal is statement.query.goal
         self.enough = max(enclosed.enough, statement.margin) if own else enclosed.enough
         size = at.size.copy()
@@ -194,10 +193,7 @@ class Surrounding:
     # -- points --------------------------------------------------------------------------------------------------
     def inputs(self, numbers: FloatArray, levels: IntArray) -> FloatArray:
         """Return points of the search as inputs of the layers, without a shift."""
-        x = np.zeros((len(numbers), self._width))
-        x[:, : numbers.shape[1]] = numbers
-        np.put_along_axis(x, numbers.shape[1] + levels, 1.0, axis=1)
-        return x
+        return as_inputs(numbers, levels, self._width)
 
     def worst(self, x: FloatArray, known: Sequence[FloatArray], steps: int) -> tuple[FloatArray, FloatArray]:
         """Return bad shifts for points, by following the linear pieces downhill, and the least row there.

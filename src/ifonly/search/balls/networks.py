@@ -38,7 +38,7 @@ from ifonly.search.incumbents import Incumbents
 from ifonly.search.inputs.best_first import BestFirst
 from ifonly.search.inputs.branching import Open
 from ifonly.search.inputs.networks import Search
-from ifonly.search.inputs.nodes import Nodes, Spent
+from ifonly.search.inputs.nodes import Nodes, Spent, as_inputs
 from ifonly.search.inputs.splits import Splits
 from ifonly.search.progress import Progress
 from ifonly.tolerances import DUST
@@ -276,9 +276,7 @@ class _Search(Search):
 
     def _inputs(self, spent: Spent) -> FloatArray:
         """Return points as numbers, followed by levels that are 0 or 1."""
-        x = np.concatenate([spent.numbers, np.zeros((len(spent.cost), len(self.places.entries)))], axis=1)
-        np.put_along_axis(x, len(self.places.numbers) + spent.levels, 1.0, axis=1)
-        return x
+        return as_inputs(spent.numbers, spent.levels, len(self.places.places) + len(self.places.entries))
 
     def _hardest(self, moved: MovedNodes, planes: Planes) -> _Bounds:
         """Return the bounds of the row that is hardest to reach in each node."""
@@ -288,7 +286,7 @@ class _Search(Search):
         every, i = range(slopes.shape[1]), np.arange(len(nodes))
         spent = [nodes.cheapest(slopes[:, r], constant[:, r], self.beyond) for r in every]
         row = np.stack([s.cost for s in spent]).argmax(axis=0)
-        best = Spent(*(np.stack([getattr(s, name) for s in spent])[row, i] for name in Spent._fields))
+        best = Spent.of_rows(spent, row)
         return self._priced(best, slopes[i, row], constant[i, row], planes.looseness[i, row])
 
     def _priced(self, spent: Spent, slopes: FloatArray, constant: FloatArray, looseness: FloatArray) -> _Bounds:
