@@ -12,6 +12,7 @@ from ifonly.models.abilities import Resolves, adds_exactly, schema_of
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import combine, for_budget, plateau, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
+from ifonly.models.forms.ties import AwayFromTies
 from ifonly.models.read import Read
 from ifonly.models.rules import Sign
 from ifonly.program.box import Box
@@ -19,16 +20,13 @@ from ifonly.program.inputs import Inputs
 from ifonly.program.leaving import apart, ends, leaving
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.memo import cached_property
-from ifonly.tolerances import BEYOND_A_TIE, DUST, FEASIBILITY
+from ifonly.tolerances import DUST, FEASIBILITY
 
 __all__ = ["Votes"]
 
-# How far, relative to its range, a score must lie from the place where the decision changes. None at first, so that no point
-# is lost; more, and more than solvers can overlook, when the model has refused an answer there.
-
 
 @dataclass(frozen=True, eq=False)
-class Votes:
+class Votes(AwayFromTies):
     """``v_k = 1`` iff the classifier decides on class ``k``.
 
     For classes ``k, m`` and ``d = s_k - s_m`` within ``[L, U]``: ``d >= L + (e - L) v_k``, where ``e`` is 0 if a tie is
@@ -51,11 +49,6 @@ class Votes:
     level: int = 0
     budget: Budget | None = None
     decided: tuple[tuple[Box, int], ...] = ()
-
-    @property
-    def away(self) -> float:
-        """Share of a range by which the program keeps away from ties."""
-        return BEYOND_A_TIE[self.level]
 
     @property
     def n_outputs(self) -> int:
@@ -170,7 +163,7 @@ class Votes:
         size = max(float(np.abs(gaps).max()), 1.0)
         near = bool((np.abs(gaps) <= 10.0 * max(FEASIBILITY, self.away) * size).any())
         # Scores that are constant around a point are decided there as by the classifier, which loses no other.
-        level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
+        level = self.next_level(near) if self.raw() else self.level
         decided = () if self.raw() or not near else self._decided_at(u)
         if form is None and level == self.level and not decided:
             return None

@@ -215,12 +215,8 @@ class _Search(Search):
     def _work(self) -> int:
         return super()._work() * len(self.around)
 
-    def _look(self, nodes: Nodes) -> None:
+    def _bound_all(self, nodes: Nodes) -> None:
         """Bound nodes under their shifts, offer points of the best of them, and keep those that may hold a better answer."""
-        nodes = replace(nodes, budget=self.progress.budget).reduced()
-        if not len(nodes):
-            return
-        self.looked += len(nodes)
         shifts = [s[nodes.name] for s in self._shifts]
         bounds = self._bounds(nodes, shifts)
         best, cost = bounds.spent, np.maximum(bounds.cost, self._before[nodes.name])

@@ -149,12 +149,8 @@ class _Search(BestFirst[_Open]):
             part = popped[i : i + self.at_once]
             self._look(self._nodes([(node.low, node.high, node.allowed) for node in part]))
 
-    def _look(self, nodes: Nodes) -> None:
+    def _bound_all(self, nodes: Nodes) -> None:
         """Bound nodes, offer points of the best of them, and keep those that may hold a better answer."""
-        nodes = replace(nodes, budget=self.progress.budget).reduced()
-        if not len(nodes):
-            return
-        self.looked += len(nodes)
         looked = self.tables.look(nodes, self.rows, self.constant, self.prices)
         if looked is None:
             return

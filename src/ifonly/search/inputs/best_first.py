@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
@@ -176,8 +177,15 @@ class BestFirst(ABC, Generic[Node]):
     def _work(self) -> int:
         """Return the work of bounding one node."""
 
-    @abstractmethod
     def _look(self, nodes: Nodes) -> None:
+        """Look at what the budget leaves of nodes."""
+        nodes = replace(nodes, budget=self.progress.budget).reduced()
+        self.looked += len(nodes)
+        if len(nodes):
+            self._bound_all(nodes)
+
+    @abstractmethod
+    def _bound_all(self, nodes: Nodes) -> None:
         """Bound nodes, offer points of the best of them, and keep those that may hold a better answer."""
 
     @abstractmethod

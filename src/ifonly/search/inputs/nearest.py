@@ -144,12 +144,10 @@ class _Search(OverInputs[_Node]):
         rows = sum(len(quota.rows) for quota in self.quotas)
         return rows * (self.k + self.tuning.rivals) * max(1, int(self.slopes.shape[1]))
 
-    def _look(self, nodes: Nodes) -> None:
+    def _bound_all(self, nodes: Nodes) -> None:
         """Bound nodes one by one, offer a point of each, and keep those that may hold a better answer."""
-        nodes = replace(nodes, budget=self.progress.budget).reduced()
         single = []
         for n in range(len(nodes)):
-            self.looked += 1
             node = nodes.pick(np.array([n]))
             bounds = self._bounds(node, self.given[int(node.name[0])])
             hardest = max(bounds, key=lambda b: b.cost, default=None)

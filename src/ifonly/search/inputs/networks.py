@@ -12,7 +12,7 @@ become small slowly: the search is given up, and a solver takes over with its in
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -108,12 +108,8 @@ class Search(OverInputs[Open]):
     def _work(self) -> int:
         return self.layers.work + self.tuning.per_entry * self._in_knapsacks
 
-    def _look(self, nodes: Nodes) -> None:
+    def _bound_all(self, nodes: Nodes) -> None:
         """Bound nodes, offer points of the best of them, and keep those that may hold a better answer."""
-        nodes = replace(nodes, budget=self.progress.budget).reduced()
-        if not len(nodes):
-            return
-        self.looked += len(nodes)
         planes = self.layers.planes(nodes)
         rows = range(planes.slopes.shape[1])
         spent = [nodes.cheapest(planes.slopes[:, r], planes.constant[:, r], self.beyond) for r in rows]
