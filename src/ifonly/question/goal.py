@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.arrays import FloatArray, IntArray
+from ifonly.arrays import FloatArray
 from ifonly.errors import Relaxation
 from ifonly.models.abilities import Ensemble, NearestRows, adds_exactly, spacing_of
 from ifonly.models.form import Form
@@ -26,6 +26,7 @@ from ifonly.question.demand import Outcome
 from ifonly.question.guidance import Proposes
 from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.rows import Row, matrix_of
 from ifonly.question.statement import Statement
 from ifonly.question.words import interval_text, number
 from ifonly.runtime.deadline import Deadline
@@ -33,15 +34,6 @@ from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import DUST, ON_GRID, SCORE_OPERATIONS
 
 __all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "Row"]
-
-
-class Row(NamedTuple):
-    """Row of a goal on the scores ``s``: ``values @ s[columns] + constant`` must be at least `least`."""
-
-    columns: IntArray
-    values: FloatArray
-    constant: float
-    least: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +79,7 @@ class Goal(Proposes, Outcome):
 
     def matrix(self, margin: float = 0.0, tie: float = 0.0) -> tuple[FloatArray, FloatArray]:
         """Return the rows as weights of all scores and constants: ``weights @ scores + constant >= 0``."""
-        rows = self.rows(margin, tie)
-        weights = np.zeros((len(rows), self.read.form.n_outputs))
-        for out, row in zip(weights, rows, strict=True):
-            np.add.at(out, row.columns, row.values)
-        return weights, np.array([row.constant - row.least for row in rows])
+        return matrix_of(self.rows(margin, tie), self.read.form.n_outputs)
 
     def lead(self, scores: FloatArray) -> FloatArray:
         """Return by how much scores clear the goal, the tightest row of it: the NumPy twin of `gaps`."""
