@@ -224,7 +224,7 @@ class WeightedSum(Protocol):
         ...
 
     def directions(self, good: FloatArray) -> tuple[FloatArray, ...]:
-        """Return, per summand, a direction in its scores: a step in it changes the sum along `good`, by sign and order."""
+        """Return, per summand, the gradient of ``good @ scores`` in its scores, up to a positive factor."""
         ...
 
     def of_summands(self, parts: tuple[Form, ...]) -> Form:

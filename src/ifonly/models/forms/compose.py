@@ -155,7 +155,7 @@ class Combination(Around):
         return self.inner.parts if isinstance(self.inner, Stack) else ()
 
     def directions(self, good: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the direction pulled back to the scores of each part."""
+        """Return the gradient of ``good @ scores`` in the scores of each part."""
         ends = np.cumsum([part.n_outputs for part in self.summands()])[:-1]
         return tuple(np.split(good @ self.weights, ends))
 
@@ -212,7 +212,7 @@ class Mean(Around):
         return self.inner.parts
 
     def directions(self, good: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the direction itself: a mean rises with each of its parts."""
+        """Return the direction itself: the gradient, but for the positive weights of the parts."""
         return (good,) * len(self.inner.parts)
 
     def of_summands(self, parts: tuple[Form, ...]) -> Mean:
