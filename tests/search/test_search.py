@@ -89,7 +89,7 @@ def brackets_of(asked: Statement) -> Brackets:
 
 
 def gap_by_form(asked: Statement, brackets: Brackets, U: FloatArray) -> FloatArray:
-    """What the brackets add up, computed from the scores of the form itself."""
+    """The sum of the brackets, computed from the scores of the form itself."""
     form = asked.form
     assert isinstance(form, Trees)
     gaps = Reducer(asked).goal.gaps

@@ -72,12 +72,12 @@ def ask_many(explainer: Explainer, frame: pd.DataFrame, **options: Any) -> Itera
         for row in rows:
             _guess(block, twin, notebook, row, options)
             if block.is_full() or _interrupted(block.asked[-1]):
-                yield from _settled(block, explainer, options)
+                yield from _outcomes(block, explainer, options)
                 block = _Block()
     except KeyboardInterrupt:
-        yield from _settled(block, explainer, options)
+        yield from _outcomes(block, explainer, options)
         raise
-    yield from _settled(block, explainer, options)
+    yield from _outcomes(block, explainer, options)
 
 
 def _rows(explainer: Explainer, frame: pd.DataFrame) -> Iterator[_Row]:
@@ -97,7 +97,7 @@ def _guess(block: _Block, twin: Explainer, notebook: Notebook, row: _Row, option
     block.guesses.append(notebook.taken())
 
 
-def _settled(block: _Block, explainer: Explainer, options: dict[str, Any]) -> list[Asked]:
+def _outcomes(block: _Block, explainer: Explainer, options: dict[str, Any]) -> list[Asked]:
     """Return the outcomes of a block: as they are where all guesses were right, asked again elsewhere."""
     verdicts = right(explainer.model, options.get("want"), block.guesses)
     return [

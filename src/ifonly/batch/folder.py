@@ -28,7 +28,15 @@ from ifonly.version import __version__
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
 
-__all__ = ["Batch", "check_explainer", "explain_to", "open_source", "plan_batch", "question_options", "settle_plan"]
+__all__ = [
+    "Batch",
+    "check_explainer",
+    "explain_to",
+    "open_source",
+    "plan_batch",
+    "question_options",
+    "write_or_check_plan",
+]
 
 SHARD_ROWS = 1000
 # Long enough for no search to meet it: a search that counts on the clock is not reproducible.
@@ -192,7 +200,7 @@ def _default_output() -> Output:
     return "parquet"
 
 
-def settle_plan(plan: Plan, folder: Path) -> None:
+def write_or_check_plan(plan: Plan, folder: Path) -> None:
     """Write a plan into a folder, or find it there already; refuse a folder with another one."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -220,7 +228,7 @@ def explain_to(
     """Plan a batch into a folder, or find the same plan there, and run what is not done; see `Explainer.explain_all`."""
     folder, source = Path(to), open_source(explainer, rows, key)
     plan, asked = plan_batch(explainer, source, **options)
-    settle_plan(plan, folder)
+    write_or_check_plan(plan, folder)
     batch = Batch(folder, plan, explainer, source, asked)
     ended = batch.run(n_jobs=n_jobs, executor=executor, hears=listener(progress))
     return Batch(folder, plan, explainer, source, asked, ended)

@@ -149,6 +149,17 @@ class Box:
             return bool(self.lower[j] == self.upper[j])
         return int(self.allowed[self.schema.slice(j)].sum()) == 1
 
+    def is_fixed_at(self, j: int, factual: FloatArray) -> bool:
+        """Whether a feature has but one value left, and that is the one of a canonical vector."""
+        if self.missing[j]:
+            return True
+        part = self.schema.slice(j)
+        if not self.is_fixed(j):
+            return False
+        if isinstance(self.schema.features[j], Numeric):
+            return bool(self.lower[j] == factual[part][0])
+        return bool(factual[part][self.allowed[part]].any())
+
     def middle(self) -> FloatArray:
         """Return the middle of each number's interval; 0 for levels, and for what is missing or has no end."""
         place = np.zeros(self.schema.width)

@@ -130,7 +130,7 @@ class Statement:
             total = total + criterion.coupled_cost(self.query, U)
         return np.asarray(total)
 
-    def settled(self, U: FloatArray, *, by_model: bool = False) -> FloatArray:
+    def with_consequences(self, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return canonical rows with what follows from the rest computed anew: by forms, or by the user's models."""
         for criterion in self.consequences:
             U = criterion.with_consequences(self.query, U, by_model=by_model)

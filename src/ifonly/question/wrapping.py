@@ -6,7 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from ifonly.arrays import FloatArray
+from ifonly.data.schema import Numeric
 from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.question.abilities import Ability
@@ -18,6 +21,7 @@ from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits
+from ifonly.tolerances import BROKEN_OF_ROOM, PASSES_OF_ROOM
 
 __all__ = ["Embeds", "Enclosed", "Encloses", "Ranges", "Search", "Sought", "Wraps"]
 
@@ -57,14 +61,52 @@ class Embeds(Demand, Ability):
 
 
 class Enclosed(NamedTuple):
-    """Lead that is demanded all over a ball: the goal and its form, the lead, the half-axes, the shape, where values end."""
+    """Lead that is demanded all over a ball.
+
+    Attributes
+    ----------
+    goal, form
+        What must hold, and the scores that it is said of.
+    enough, room
+        The lead at which a point counts as safe; and what is asked for beyond the margin, half of which solvers may miss.
+    reach, norm
+        The half-axes of the ball, feature by feature, and its shape.
+    limits
+        Where values end.
+    """
 
     goal: Goal
     form: Form
     enough: float
+    room: float
     reach: FloatArray
     norm: Literal["linf", "l2"]
     limits: Box
+
+    @property
+    def broken(self) -> float:
+        """The lead below which an attack has broken a point; what it takes less is left to the solver that looks for it."""
+        return self.enough - BROKEN_OF_ROOM * self.room
+
+    @property
+    def passes(self) -> float:
+        """By how much a lead may stay behind what is enough where a point is attacked: half of what an attack lets pass."""
+        return PASSES_OF_ROOM * self.room
+
+    def box(self, u: FloatArray) -> Box:
+        """Return the box of all points that no feature by itself takes out of the ball around `u`."""
+        schema, box = self.limits.schema, self.limits.copy()
+        for j, feature in enumerate(schema.features):
+            part = u[schema.slice(j)]
+            if isinstance(feature, Numeric):
+                box.missing[j] = bool(np.isnan(part[0]))
+                if not box.missing[j]:
+                    box.narrow(j, float(part[0] - self.reach[j]), float(part[0] + self.reach[j]))
+                    box.lower[j], box.upper[j] = min(box.lower[j], part[0]), max(box.upper[j], part[0])
+            else:
+                box.missing[j] = not part.any()
+                box.keep_levels(j, part > 0.5)
+        return box
 
 
 class Encloses(Demand, Ability):

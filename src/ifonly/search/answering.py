@@ -234,13 +234,13 @@ class Question:
         return min(verified, key=itemgetter(1))
 
     def _stored(self, candidate: FloatArray, statement: Statement) -> Iterator[FloatArray]:
-        """Yield a point as it will be returned: settled and as columns store it, then as they might have rounded it."""
+        """Yield a point as it is returned: with consequences, as columns store it; then as they might have rounded it."""
         stored = self.query.schema.stored(candidate)
         if statement.consequences:
-            settled = statement.settled(stored[None, :], by_model=True)[0]
-            if not np.array_equal(settled, stored, equal_nan=True):
-                yield settled
-        # On the very edge of a demand, settling may round a value beyond it; then the solver's own is as good.
+            followed = statement.with_consequences(stored[None, :], by_model=True)[0]
+            if not np.array_equal(followed, stored, equal_nan=True):
+                yield followed
+        # On the very edge of a demand, consequences may round a value beyond it; then the solver's own is as good.
         yield stored
         yield from self.query.schema.stored_beside(candidate)
 

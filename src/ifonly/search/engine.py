@@ -9,10 +9,13 @@ import numpy as np
 
 from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
+from ifonly.question.abilities import Counts
 from ifonly.question.criterion import HasConsequences
+from ifonly.question.demand import BoxDemand
 from ifonly.question.found import NO_SOLVER, Found
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
+from ifonly.question.wrapping import Enclosed, Encloses
 from ifonly.search.progress import Engine, Progress
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "fills_gaps",
     "largest_only",
     "linear_in_scores",
+    "over_balls",
     "quadratic_only",
     "separable",
 ]
@@ -96,6 +100,25 @@ def linear_in_scores(statement: Statement, box: Box) -> Separable | None:
     if question is None or statement.costs().curves or question.goal.is_curved():
         return None
     return question if question.goal.rows() else None
+
+
+def over_balls(statement: Statement, box: Box) -> list[Enclosed]:
+    """Return the leads that are demanded all over balls, linear in scores; none where more than single features matters else.
+
+    The goal at the answer itself is part of one of the balls.
+    """
+    if not statement.separable() or statement.exempt() or statement.costs().curves or fills_gaps(statement, box):
+        return []
+    balls: list[Enclosed] = []
+    for demand in statement.demands:
+        ball = demand.enclosed() if isinstance(demand, Encloses) else None
+        if ball is not None:
+            balls.append(ball)
+        elif not isinstance(demand, Goal | Counts | BoxDemand):
+            return []
+    own = any(ball.goal is statement.query.goal for ball in balls)
+    linear = all(ball.goal.rows() for ball in balls)
+    return balls if own and linear else []
 
 
 def by_cells(statement: Statement, box: Box, question: Separable | None) -> bool:

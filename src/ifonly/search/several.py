@@ -215,7 +215,7 @@ class _Collecting(Incumbents):
 
     def offer(self, u: FloatArray) -> bool:
         """Note a point that meets all demands."""
-        u = self.statement.settled(u[None, :])[0]
+        u = self.statement.with_consequences(u[None, :])[0]
         if not self._meets_all(u):
             return False
         self.met.append(u)

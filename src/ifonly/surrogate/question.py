@@ -304,7 +304,7 @@ class _Rounds:
         points = [p for p in (found.u, *found.pool) if p is not None]
         if not points:
             return False, False
-        rows = self.sampler.settled(np.array(points))
+        rows = self.sampler.as_returned(np.array(points))
         rows = rows[np.argsort(self.statement.objective(rows), kind="stable")][: self.tuning.judged]
         best = self.puller.cheapest(rows, self.cost)
         if best is not None:

@@ -24,8 +24,9 @@ from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT, NetworkSearch, Tuning
 from ifonly.search.engines import ENGINES, WITH_SOLVER, find
+from ifonly.search.inputs.free import Free
 from ifonly.search.inputs.networks import Networks
-from ifonly.search.inputs.nodes import Free, Nodes
+from ifonly.search.inputs.nodes import Nodes
 from ifonly.solvers.backend import Limits
 from portions import one_in
 from questions import HOUSES, labels, people, pipeline

@@ -198,6 +198,11 @@ class Trees(Lean):
         largest = np.maximum.reduceat(np.abs(self.nodes.value[self.leaves.node]), self.leaves.first, axis=0)
         return np.asarray(largest.sum(axis=0) + np.abs(self.base))
 
+    @property
+    def precision(self) -> float:
+        """The unit of rounding of the floats in which leaves are added up."""
+        return float(np.finfo(np.float64).eps) if self.addition is None else self.addition.precision
+
     @cached_property
     def spacing(self) -> float:
         """The unit of which all leaf values are whole multiples; else 0. On paper, no two scores are nearer."""

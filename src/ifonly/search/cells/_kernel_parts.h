@@ -18,7 +18,7 @@ static void least(const Search *s, const Costs *costs, const int32_t *low, const
 }
 
 static int32_t affordable(const double *steps, int64_t begin, int64_t end, double most) {
-    /* How many of the rising costs are at most this. */
+    /* Number of the rising costs that are at most this. */
     int64_t low = begin, high = end;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
@@ -86,7 +86,7 @@ static int reduced(Search *s) {
 
 /* -- one part: its leaves ------------------------------------------------------------------------------------------- */
 static void compare(Search *s, const int32_t *low, const uint64_t *allowed, uint64_t split) {
-    /* Which features are smaller than in the parent: by the split, or by the reduction after it. */
+    /* The features that are smaller than in the parent: by the split, or by the reduction after it. */
     s->smaller = split;
     for (int32_t k = 0; k < s->n_numbers; k++)
         if (s->low[k] != low[k] || s->high[k] != low[s->n_numbers + k]) s->smaller |= bit_of(k);

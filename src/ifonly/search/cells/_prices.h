@@ -215,7 +215,7 @@ static int priced(Search *s, int32_t steps) {
 }
 
 static int32_t priced_apart(Search *s, int32_t *at_number, int32_t *at_cell) {
-    /* How many best leaves of the last steps end at or before a cell, while no fewer begin behind it; the first of equals. */
+    /* The most best leaves of the last steps that end at or before a cell, while no fewer begin behind it; the first of equals. */
     Prices *p = s->prices;
     int32_t most = 0;
     for (int32_t k = 0; k < s->n_numbers; k++) {
