@@ -501,7 +501,7 @@ INLINE: dict[tuple[str, float], str] = {
     ("ifonly.search.cells.split_prices", 4.0): "a price is paid and received, and added up in both",
     ("ifonly.search.composites.prices", 4.0): "an end of a column that no cost reaches",
     ("ifonly.search.distances.enumeration", 1.5): "the next point of a grid, rounded down",
-    ("ifonly.search.inputs.nodes", 4.0): "of the quadratic formula",
+    ("ifonly.search.inputs.free", 4.0): "of the quadratic formula",
     ("ifonly.search.linear.shaving", 6): "columns of a table",
     ("ifonly.search.reduce", 4.0): "of the quadratic formula",
     ("ifonly.search.refusals", 6): "digits that are shown",

@@ -59,5 +59,4 @@ def checked_engines(engines: Any) -> tuple[Engine, ...] | None:
 
 
 def _is_engine(engine: Any) -> bool:
-    methods = not isinstance(engine, type) and all(callable(getattr(engine, m, None)) for m in ("accepts", "search"))
-    return methods and isinstance(getattr(engine, "name", None), str)
+    return not isinstance(engine, type) and isinstance(engine, Engine) and isinstance(engine.name, str)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -183,6 +183,7 @@ class Progress:
         return Ended.TOO_LARGE if self.too_large else Ended.LIMIT
 
 
+@runtime_checkable
 class Engine(Protocol):
     """A way to search a box for the cheapest point that meets all demands.
 
