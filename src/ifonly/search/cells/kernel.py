@@ -18,6 +18,7 @@ from ifonly.runtime.kernels import Said, in_words, is_on
 from ifonly.runtime.tuning import CellSearch
 from ifonly.search.cells.cost_tables import CellCosts
 from ifonly.search.cells.grids import Grid, Part
+from ifonly.search.cells.lattice import Lattice
 from ifonly.search.cells.split_prices import Method
 from ifonly.tolerances import DUST
 
@@ -92,6 +93,11 @@ class Tables(Protocol):
         ...
 
     @property
+    def lattice(self) -> Lattice | None:
+        """Grid of the sums of leaves, where that says more than the goal."""
+        ...
+
+    @property
     def sure(self) -> FloatArray | None:
         """Sum from which on leaves reach a goal for certain, where whole parts are offered; None: points are."""
         ...
@@ -143,8 +149,11 @@ class Kernel:
             prices += (_as(np.int64, names),)
         costs = [_listed(table) for table in grid.tables]
         sure = None if tables.sure is None else _as(np.float64, tables.sure)
+        lattice = tables.lattice
+        on_grid = None if lattice is None else _as(np.bool_, lattice.holds[order])
+        grid_need = 0.0 if lattice is None else lattice.need
         self._search = _built.opened(
-            listed, costs, sure, DUST, count, int(most), keeps_trail, tuning.kernel_bytes, *prices
+            listed, costs, sure, on_grid, grid_need, DUST, count, int(most), keeps_trail, tuning.kernel_bytes, *prices
         )
 
     def run(self, budget: float, met: Offer, most_parts: int) -> Run:

@@ -26,6 +26,7 @@ from ifonly.search.cells.improving import Improving
 from ifonly.search.cells.inside import Inside
 from ifonly.search.cells.keeping import Keeping, names_of
 from ifonly.search.cells.kernel import Kernel, Offer, Said, compiled
+from ifonly.search.cells.lattice import Lattice
 from ifonly.search.cells.pacing import Pace
 from ifonly.search.cells.split_prices import Method, Prices, PriceTables
 from ifonly.search.cells.trades import trade
@@ -67,6 +68,8 @@ class Splitting:
         Whether the first point that is better than the incumbent ends the search.
     most_parts
         After how many parts to give up in any case; None: as many as it takes.
+    most_priced
+        After how many parts with prices that is.
     inside
         Searches parts in which the goal is reached; None: the cheapest point of such a part is an answer.
 
@@ -76,6 +79,8 @@ class Splitting:
         How many parts were looked at.
     met
         Whether a point was found that is better than the incumbent before.
+    spent
+        Whether the parts that it was given are used up.
     bound
         No point of the box that is within the budget costs less, where prices were used.
     """
@@ -89,16 +94,17 @@ class Splitting:
         ledger: Ledger | None = None,
         any_point: bool = False,
         most_parts: int | None = None,
+        most_priced: int | None = None,
         inside: Inside | None = None,
     ) -> None:
         self.incumbents, self.reducer, self.progress = incumbents, incumbents.reducer, incumbents.progress
         self.most, self.patient, self.ledger, self.any_point = most, patient, ledger, any_point
-        self.tuning, self.most_parts = self.reducer.statement.query.tuning.cells, most_parts
+        self.tuning, self.most_parts, self.most_priced = self.reducer.statement.query.tuning.cells, most_parts, most_priced
         self.inside, self.deadline = inside, Deadline.never()
         self.pricing = self.reducer.statement.query.tuning.prices
         self.method: Method | None = None
         self.improving: Improving | None = None
-        self.parts, self.met, self.bound = 0, False, -np.inf
+        self.parts, self.met, self.spent, self.bound = 0, False, False, -np.inf
         self._stop: int | None = None  # parts after which this run ends
         self._trade_at: int | None = None  # parts after which changes of the incumbent are traded, once
         self._noted = False  # whether the ledger has the last split already
@@ -128,7 +134,8 @@ class Splitting:
             return Ended.CLOSED
         self.method = Method.of(pricing, self.grid, self.values, self.tree)
         self._stop = None if self.patient else self.parts + min(most, pricing.most_parts)
-        if self.inside is None:  # a pair of changes that saves most comes nearer to earlier answers, too
+        self.most_parts = None if self.most_priced is None else self.parts + self.most_priced
+        if self.inside is None and not self.any_point:  # a pair of changes that saves most comes nearer to earlier answers, too
             self._trade_at = self.parts + pricing.trade_parts
         return self._search(deadline if self.patient else deadline.within(pricing.share * deadline.left()))
 
@@ -172,7 +179,9 @@ class Splitting:
 
     def _can_price(self) -> bool:
         """Whether prices help where the search without them gets nowhere."""
-        if self.any_point or not self.grid.numbers or (len(self.need) > 1 and self.ledger is not None):
+        if self.most_priced == 0 or not self.grid.numbers:
+            return False
+        if self.ledger is not None and (self.any_point or len(self.need) > 1):
             return False  # several goals are weighed, and weights have no place in a proof that is kept
         return bool(np.isfinite(self.grid.cost).all() and np.isfinite(self.grid.level_cost).all())
 
@@ -198,6 +207,7 @@ class Splitting:
             if self.met and self.any_point:
                 return Ended.LIMIT
             if stack and pace.gives_up(self.parts, done):
+                self.spent = True
                 return Ended.GAVE_UP
             self._trade()
             if deadline.passed:
@@ -232,6 +242,7 @@ class Splitting:
                 if self.met and self.any_point:
                     return Ended.LIMIT
             elif pace.gives_up(self.parts, run.done):
+                self.spent = True
                 return Ended.GAVE_UP
             self._trade()
 
@@ -263,7 +274,9 @@ class Splitting:
     def _price_tables(self, order: IntArray) -> PriceTables:
         """Return the splits of all trees, for a search with prices."""
         assert self.method is not None
-        return PriceTables(self.grid, self.values, self.need, self.tree, order, self.most, self.method.error)
+        return PriceTables(
+            self.grid, self.values, self.need, self.tree, order, self.most, self.method.error, self.lattice
+        )
 
     def _tabulate(self, box: Box, brackets: Brackets) -> None:
         """Tabulate what the box leaves open."""
@@ -274,7 +287,9 @@ class Splitting:
         self.branching = Branching(self.grid)
         largest = np.abs(self.values).max(axis=0) * brackets.trees.n_trees
         room = _TIE * np.maximum(1.0, np.maximum(largest, np.abs(brackets.constant)))
-        self.need, self.sure = -brackets.constant - room, None
+        self.need, self.sure, self.lattice = -brackets.constant - room, None, None
+        if self.inside is None and self.ledger is None:  # a proof that is kept knows no lattice
+            self.lattice = Lattice.of(self.reducer.goal, brackets, leaves.node, float(room.max()))
         if self.inside is not None:
             self.sure = -brackets.constant + room
             self.grid.surrogates = self.inside.surrogates(self.grid, box)
@@ -357,7 +372,7 @@ class Splitting:
         first = np.concatenate(([0], np.flatnonzero(tree[1:] != tree[:-1]) + 1))
         if len(self.need) == 1:  # leaves of a tree come in the order of their values
             best = leaves[first]
-            if self.values[best, 0].sum() < self.need[0]:
+            if self._is_missed(leaves, best, np.diff(first, append=len(leaves))):
                 return None
         else:
             values = self.values[leaves]
@@ -370,6 +385,15 @@ class Splitting:
             hits = np.flatnonzero(values[:, g] == np.repeat(tops[:, g], count))
             best = leaves[hits[np.diff(tree[hits], prepend=-1) != 0]]
         return self.branching.best(part, best)
+
+    def _is_missed(self, leaves: IntArray, best: IntArray, count: IntArray) -> bool:
+        """Whether the best leaves of all trees, of so many each, do not reach the one goal together."""
+        tops = self.values[best, 0]
+        total, need = float(tops.sum()), float(self.need[0])
+        if total < need or self.lattice is None or total >= self.lattice.need:
+            return total < need
+        behind = self.lattice.behind(np.repeat(tops, count), self.values[leaves, 0], leaves)
+        return self.lattice.is_missed(total, behind, need)
 
     def _reaches_all_over(self, part: Part, leaves: IntArray, sure: FloatArray) -> bool:
         """Whether every point of a part reaches the goal: even the worst leaves of all trees that lie in it do together."""
