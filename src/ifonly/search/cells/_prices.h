@@ -123,10 +123,6 @@ static void read_record(Search *s, Prices *p) {
 /* -- one part -------------------------------------------------------------------------------------------------------- */
 enum { UNDECIDED = 0, FOUND = 1 };
 
-static int misses(const Search *s, const Prices *p, double value) {
-    return is_missed(s, value, p->behind, p->need, p->rounding);
-}
-
 static int improve(Search *s, int32_t steps) {
     /* Improve the prices of the part at hand; PRUNED: it is closed; FOUND: a point was found that is to be offered. */
     Prices *p = s->prices;

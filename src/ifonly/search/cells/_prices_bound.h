@@ -159,3 +159,7 @@ static double evaluate(Search *s, Prices *p, double *worth_of) {
     double sum = total(p->base, features) + total(p->taken, features);
     return (sum + total(s->tops, (size_t)s->n_trees)) + p->mu * allowance(s);
 }
+
+static int misses(const Search *s, const Prices *p, double value) {
+    return is_missed(s, value, p->behind, p->need, p->rounding);
+}

@@ -5,10 +5,10 @@ too. Where the threshold is a point of this grid (half of the trees) and a tie i
 cannot tell ties from wins, and regions that tie are divided to their last cell. With ``B`` the sum of the best leaves of a
 part, and ``d_t`` by how much the best leaf of tree ``t`` that is off the grid falls short of its best one,
 
-    a sum with some leaf off the grid is at most ``B - min_t d_t``, and one without is a point of the grid that is at most ``B``.
+    a sum with some leaf off the grid is at most ``B - min_t d_t``, and one without is a point of the grid up to ``B``.
 
-So a part holds no answer if ``B`` stays below the next point beyond the threshold and ``B - min_t d_t`` below the goal. The same
-is true of leaves less what they pay for prices of splits (`split_prices`), with their Lagrangian bound for ``B``.
+So a part holds no answer if ``B`` stays below the next point beyond the threshold and ``B - min_t d_t`` below the goal. The
+same is true of leaves less what they pay for prices of splits (`split_prices`), with their Lagrangian bound for ``B``.
 
 This is the twin of `is_missed` in `_kernel_parts.h`.
 """
@@ -66,7 +66,7 @@ class Lattice:
         return cls(holds, (trees.n_trees * low + (count - 0.5) * unit) / sums.over)
 
     def is_missed(self, value: float, behind: float, need: float, rounding: float = 0.0) -> bool:
-        """Whether no sum reaches the goal, where all are at most `value`, and those off the grid at most `behind` below it."""
+        """Whether no sum reaches the goal, where all are at most `value`, and those off the grid `behind` less at most."""
         return value < self.need - rounding and value - behind < need - rounding
 
     def behind(self, tops: FloatArray, worth: FloatArray, leaves: IntArray) -> float:

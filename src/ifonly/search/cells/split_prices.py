@@ -37,7 +37,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.tuning import PriceSearch
 from ifonly.search.cells.cost_tables import CellCosts
 from ifonly.search.cells.grids import Grid, Part
-from ifonly.search.cells.lattice import Lattice
+from ifonly.search.cells.sums import Sums
 from ifonly.tolerances import SPACING
 
 __all__ = ["Bound", "Method", "PriceTables", "Prices"]
@@ -153,16 +153,14 @@ class PriceTables:
     def __init__(
         self,
         grid: Grid,
-        values: FloatArray,
-        need: FloatArray,
-        tree: IntArray,
+        sums: Sums,
         order: IntArray,
         most: int,
         error: float,
-        lattice: Lattice | None = None,
     ) -> None:
-        self.grid, self.values, self.need, self.most, self.error = grid, values, need, most, error
-        self.lattice = lattice
+        tree, need = sums.tree, sums.need
+        self.grid, self.values, self.need, self.most, self.error = grid, sums.values, need, most, error
+        self.lattice = sums.lattice
         self.tree_of = np.full(len(tree), -1)
         self.tree_of[order] = np.cumsum(np.diff(tree[order], prepend=-1) != 0) - 1
         self.n_trees = int(self.tree_of.max()) + 1
