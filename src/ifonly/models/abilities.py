@@ -16,7 +16,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
 from ifonly.models.form import Form
 from ifonly.models.forms.leaves import Leaves
-from ifonly.models.forms.nodes import Nodes
+from ifonly.models.forms.nodes import Addition, Nodes
 from ifonly.models.forms.propagate import Block, Bounds, Budget
 from ifonly.program.box import Box
 
@@ -39,6 +39,7 @@ __all__ = [
     "Relaxed",
     "Resolves",
     "Spaced",
+    "SumsLeaves",
     "SumsTerms",
     "WeightedSum",
     "adds_exactly",
@@ -156,6 +157,20 @@ class HasNodes(Protocol):
     @property
     def nodes(self) -> Nodes:
         """The nodes of all trees."""
+        ...
+
+
+@runtime_checkable
+class SumsLeaves(Protocol):
+    """Trees that know how their framework adds up leaves, and which of them without rounding."""
+
+    @property
+    def sums(self) -> Addition:
+        """The sum as the framework computes it."""
+        ...
+
+    def adds_exactly_at(self, node: IntArray) -> npt.NDArray[np.bool_]:
+        """Say of which leaf nodes sums are exact, in whatever order, as long as all leaves are among them."""
         ...
 
 
