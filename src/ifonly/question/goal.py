@@ -179,14 +179,6 @@ class Goal(Proposes, Outcome):
         near = abs(threshold / spacing - count) < ON_GRID
         return near and not bool(self.holds_scores(np.array([[score]]))[0])
 
-    def least_count(self, first: float, unit: float, over: float) -> int | None:
-        """Return the least count of a unit at which ``(first + count unit) / over`` reaches the one row of the goal.
-
-        None: it is not known, or no more than the row itself says.
-        """
-        del first, unit, over
-        return None
-
     # -- NumPy's side -------------------------------------------------------------------------------------------
     def holds(self, query: Query, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say, by their scores, which rows have the wanted outcome; by the model's word where a form does not know it."""
@@ -270,20 +262,6 @@ class ClassGoal(Goal):
 
     def _threshold_size(self) -> float:
         return abs(self.read.threshold)
-
-    def least_count(self, first: float, unit: float, over: float) -> int | None:
-        """Return the same for sums that are exact: the tie among them, where there is one, if it is not lost."""
-        weights, constant = self.matrix()
-        if len(weights) != 1:
-            return None
-        count = (-float(constant[0]) * over - first) / unit
-        tie = round(count)
-        if abs(count - tie) > ON_GRID:
-            return int(np.ceil(count))
-        if self.read.form.n_outputs == 1:  # such a score may be a float away from the threshold, on either side
-            score = (first + tie * unit) / over * float(weights[0, 0])
-            return None if bool(self.holds_scores(np.array([[score]]))[0]) else tie + 1
-        return None if self.ties_are_ours() else tie + 1
 
     def ties_are_ours(self) -> bool:
         """Whether the class wins every tie."""

@@ -24,6 +24,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.models.abilities import SumsLeaves
 from ifonly.models.forms.scan import Brackets
 from ifonly.question.goal import Goal
+from ifonly.tolerances import LATTICE_STEP, ON_GRID
 
 __all__ = ["Lattice"]
 
@@ -57,10 +58,10 @@ class Lattice:
         sums, weights = trees.sums, brackets.G[0]
         exact, values = trees.adds_exactly_at(node), sums.value[node] @ weights
         low, unit = _two_most_common(values[exact])
-        if unit == 0.0:
+        if not unit / sums.over > LATTICE_STEP * room:
             return None
-        count = goal.least_count(float(weights @ sums.base) + trees.n_trees * low, unit, sums.over)
-        if count is None or not unit / sums.over > 4.0 * room:
+        count = _least_count(goal, float(weights @ sums.base) + trees.n_trees * low, unit, sums.over)
+        if count is None:
             return None
         holds = exact & (np.rint((values - low) / unit) * unit == values - low)
         return cls(holds, (trees.n_trees * low + (count - 0.5) * unit) / sums.over)
@@ -73,6 +74,24 @@ class Lattice:
         """Return the least that a leaf off the grid falls short of the best one of its tree; `tops`: those, leaf by leaf."""
         off = ~self.holds[leaves]
         return float((tops[off] - worth[off]).min(initial=np.inf))
+
+
+def _least_count(goal: Goal, first: float, unit: float, over: float) -> int | None:
+    """Return the least count of steps at which the exact sum ``(first + count unit) / over`` reaches the one row of a goal.
+
+    None: where one of these sums is a tie that is not lost, which is no more than the row itself says.
+    """
+    weights, constant = goal.matrix()
+    count = (-float(constant[0]) * over - first) / unit
+    tie = round(count)
+    if abs(count - tie) > ON_GRID:
+        return int(np.ceil(count))
+    if goal.ties_are_ours():
+        return None
+    if weights.shape[1] == 1:  # such a score may be a float away from the threshold, on either side
+        score = (first + tie * unit) / over * float(weights[0, 0])
+        return None if bool(goal.holds_scores(np.array([[score]]))[0]) else tie + 1
+    return tie + 1
 
 
 def _two_most_common(values: FloatArray) -> tuple[float, float]:
