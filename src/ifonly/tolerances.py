@@ -12,58 +12,97 @@ small that is: in units of 1e-9, squared, every cost is below 1e-18, and one of 
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+from ifonly._moved import forwarding
 
 __all__ = [
     "ANOTHER_ANSWER",
+    "ASKED_OF_ROUNDING",
+    "AT_AN_EDGE",
     "BEYOND_A_TIE",
     "BEYOND_A_TIE_IN_BALL",
     "BEYOND_A_VOTE_IN_BALL",
+    "BEYOND_BUDGET",
+    "BEYOND_ROUNDING",
+    "BEYOND_THE_THRESHOLD",
+    "BROKEN_OF_ROOM",
     "CHAINED_ROUNDING",
     "CLOSING",
     "DUST",
     "EDGE",
+    "ENOUGH_OF_ROOM",
     "FEASIBILITY",
     "FLOAT32_ROOM",
     "FLOAT64_ROOM",
     "FOLDS",
+    "HALF_CLOSING",
+    "INSIDE",
     "INTEGRALITY",
     "IN_HULL",
+    "KEPT_ROW",
+    "LATTICE_STEP",
     "LEAST_GAIN",
+    "LONG_ROUNDINGS",
     "LONG_SUM",
+    "LOST_OF_ROOM",
     "LP_EXACT",
     "LP_ROOM",
+    "MARGINS_AT_THE_EDGE",
     "MODEL_ROUNDINGS",
     "MOST_BEYOND_A_VOTE",
     "MOST_COUNTS",
     "MULTIPLE",
+    "NEAR_A_STEP",
+    "NEAR_A_TIE",
     "NOISE",
     "NO_GAP",
+    "OFFERED_OF_ROUNDING",
     "ON_BREAKPOINT",
     "ON_GRID",
     "OPTIMALITY",
     "ORDINARY",
     "OUTLIERS_RULE",
+    "OUT_OF_REACH",
     "PAIRWISE_ROUNDINGS",
+    "PASSES_OF_ROOM",
+    "PRICE_ROUNDINGS",
     "PROGRAM_ROUNDINGS",
     "REFUTES",
     "RIDGE",
     "ROUNDING",
+    "SAME_BREAKPOINT",
+    "SAME_FILE",
     "SAME_GRAPH",
+    "SAME_LABELS",
+    "SAME_MEAN",
+    "SAME_PLANE",
     "SAME_POINT",
+    "SAME_RATIO",
     "SCORE_OPERATIONS",
     "SHORT_SUM",
     "SMALLEST_ENTRY",
+    "SMALLEST_PIVOT",
     "SMALLEST_THRESHOLD",
     "SOLVER_ROUNDINGS",
     "SPACING",
+    "SPACING_OF_FLOAT32",
+    "SQUARED_GAP",
     "STEEPEST",
     "STORED_MOVE",
+    "STORED_ROUNDINGS",
     "SURELY_OFF",
+    "TERMS_OF_ROUNDING",
     "TINY",
+    "TOLD_STEP",
     "UNIT_PARTS",
+    "VOTE_DIGITS",
+    "WEIGHED_VOTERS",
+    "WIDER",
+    "WIDEST",
     "allowed_gap",
     "closing_gap",
+    "near_a_tie",
 ]
 
 # -- proofs ----------------------------------------------------------------------------------------------------------
@@ -72,6 +111,8 @@ OPTIMALITY = 1e-6  # relative gap up to which an answer is called proven optimal
 REFUTES = 1e-2
 # Share of what a relative gap allows at which a search may stop looking; the rest is for storing the answer (`closing_gap`).
 CLOSING = 0.5
+# Share of a gap to which each of two programs is solved where both optima must lie within `CLOSING` of it.
+HALF_CLOSING = 0.5 * CLOSING
 NO_GAP = OPTIMALITY**2  # gap that a solver is given where it may leave none
 
 # -- sums of floats --------------------------------------------------------------------------------------------------
@@ -91,8 +132,21 @@ SURELY_OFF = (
 )
 FLOAT32_ROOM = 1e-6  # share of a number within which its neighbours in float32 lie, some eight of them (2^-23 = 1.2e-7)
 SPACING = 2.0**-52  # share of a number within which its neighbour in float64 lies; a rounding is at most half of it
+SPACING_OF_FLOAT32 = 2.0**-23  # the same in float32
 SHORT_SUM = 8.0 * SPACING  # share of its size by which a sum of few terms, or a balanced one of many, may be off
-LONG_SUM = 64.0 * SPACING  # share of its size by which a product of two vectors may be off
+# Of a product of two vectors, in the precision it is computed in: an output that a model adds up in its own way is off by so
+# many of the model's own.
+LONG_ROUNDINGS = 64.0
+LONG_SUM = LONG_ROUNDINGS * SPACING  # share of its size by which a product of two vectors may be off
+SQUARED_GAP = 2e-15  # share by which the square of a gap in half-axes may be off: nine spacings
+STORED_ROUNDINGS = 4.0  # spacings of its dtype by which a value may be off that is stored, and moved and moved back
+TERMS_OF_ROUNDING = 1e3  # terms of a sum that `ROUNDING` is for: longer ones are off by as many times more
+# Times what a row may be off by: how much more than it a cheapest point is asked for, so that it is surely on the other side.
+BEYOND_ROUNDING = 4.0
+# Times what a row may be off by: how far a single point may be behind and is still offered, more than 1, lest one that holds
+# be closed; and what a point is asked for if it can be had, more than the form itself rounds.
+OFFERED_OF_ROUNDING = 1.25
+ASKED_OF_ROUNDING = 0.1
 # Of two sums of up to 16,000 products, one in the other, each added up pairwise: 16 in each of eight running sums of a block
 # of 128, three for the eight, seven for the blocks, one for the product; 27 in all.
 PAIRWISE_ROUNDINGS = 2.0 * 32.0
@@ -100,6 +154,10 @@ PAIRWISE_ROUNDINGS = 2.0 * 32.0
 SCORE_OPERATIONS = 32.0
 PROGRAM_ROUNDINGS = 64.0  # of a score in double precision, in which programs are solved
 MODEL_ROUNDINGS = 4.0  # of the model's own precision: half of it is kept by an answer, a quarter by a proof
+# Roundings of one score by which an answer must clear its threshold where the search began at the edge, and then where that
+# was refused: such a row may be off by one, by which `SCORE_OPERATIONS` bounds all rows.
+MARGINS_AT_THE_EDGE = (2.0, 8.0)
+PRICE_ROUNDINGS = 16  # of a bound by prices, beside those of its sums over trees, splits and features
 SMALLEST_THRESHOLD = 1e-30  # the same around 0, where there is no share
 
 
@@ -113,11 +171,22 @@ SAME_POINT = _Same(rtol=ROUNDING, atol=NOISE)  # of numpy.allclose, for two poin
 SAME_GRAPH = (
     1e-3  # share by which scores of a graph may differ: float32 keeps seven digits, a misread one the first few not
 )
+SAME_FILE = 1e-4  # share by which a booster's score may differ from what its file says: the same, of a sum of leaves
+# Share of some rows whose labels may differ where a graph has no probabilities: near ties fall either way in float32.
+SAME_LABELS = 0.25
+SAME_BREAKPOINT = 0.01 * DUST  # share of its argument within which two breakpoints of a curve are one
 
 # -- grids -----------------------------------------------------------------------------------------------------------
 ON_GRID = DUST  # share of a step within which a number lies on the grid: steps are decimal numbers, and so not exact
+# Step of a lattice of scores, in roundings of sums: `ON_GRID` of a step is then more than a score may be off in float64.
+LATTICE_STEP = 1e6
 MULTIPLE = 0.1 * ON_GRID  # share of its count within which a leaf value is a multiple of a common unit
+TOLD_STEP = 0.1  # share of a step below which `FLOAT64_ROOM` must stay for its grid to be told
+NEAR_A_STEP = 0.25  # share of a step within which a computed end lies at a point of the grid: it is off by less
+AT_AN_EDGE = 1e-3  # share of a step within which a point of a linear program lies at the edge of its cell
 UNIT_PARTS = 24  # parts of the least leaf value among which a common unit is looked for
+WEIGHED_VOTERS = 10  # voters of which all sums of weights are compared, for the least difference between two of them
+VOTE_DIGITS = 9  # decimals in which they are, those of `DUST`; of more voters it is `FEASIBILITY` of the least weight
 MOST_COUNTS = 1e6  # of units or steps that are told apart: beyond, one of them is below `FEASIBILITY` of the whole
 
 # -- solvers ---------------------------------------------------------------------------------------------------------
@@ -125,8 +194,21 @@ FEASIBILITY = 1e-6  # to which branch and bound keeps rows and integers: the sol
 INTEGRALITY = 0.1 * FEASIBILITY  # within which a value of a linear program counts as whole
 LP_EXACT = 1e-9  # to which linear programs are asked to keep rows and reduced costs, for points that are used
 LP_ROOM = 10.0 * LP_EXACT  # what that can move a coordinate or a combination of rows by, several times over
+INSIDE = 2.0 * LP_EXACT  # by which a repaired point stays within its rows: more than a linear program can be off
+# Times `LP_EXACT`: to which a linear program without a verdict is solved again. What an answer breaks is seen in the end.
+WIDER, WIDEST = 10.0, 100.0
 IN_HULL = 10.0 * LP_ROOM  # distance at which a point counts as in a hull: `LP_ROOM` in each of several coordinates
 SMALLEST_ENTRY = 1e-9  # entries of a matrix below this are zero to HiGHS (its option small_matrix_value)
+# -- of our own simplex method, whose multipliers alone count: a bound that follows from them holds, whatever they are
+KEPT_ROW = 1e-10  # to which it keeps its rows: a tenth of `LP_EXACT`
+SMALLEST_PIVOT = SMALLEST_ENTRY  # entries below this are no pivots
+SAME_RATIO = NOISE  # difference of ratios that count as one: of these the largest pivot is taken
+BEYOND_BUDGET = 0.1 * FEASIBILITY  # share beyond a budget up to which it solves: more than rounding takes off the bound
+# -- and of the mean of planes, any weights of which bound a row: weights stay where a sweep changes the bound by less, and a
+# plane that is not lower by more is not added
+SAME_MEAN = DUST
+SAME_PLANE = 0.1 * FEASIBILITY
+
 LEAST_GAIN = 1e-6  # of a branch in the product score of branching (Achterberg 2007), so that no factor is 0
 FOLDS = 14  # of a plane, after which a length is right to 5e-9 per storey of the tower of rows
 ON_BREAKPOINT = 0.1 * FEASIBILITY  # share of a curve's scale within which a point is one where a chain is exact
@@ -134,6 +216,7 @@ ON_BREAKPOINT = 0.1 * FEASIBILITY  # share of a curve's scale within which a poi
 # lost, and bounds hold; then more than a linear program can be off by, which costs less than the gap of a proof; at last
 # more than branch and bound can overlook.
 BEYOND_A_TIE = (0.0, 4.0 * LP_ROOM, 4.0 * FEASIBILITY, 40.0 * FEASIBILITY, 400.0 * FEASIBILITY)
+NEAR_A_TIE = 10.0  # times that, or times what a solver can overlook: a refused point within it lies at a tie
 # Of what the score can change by in a ball: by how much it must clear its threshold all over. A tie is not robust, and a
 # solver is off by a little less than this.
 BEYOND_A_TIE_IN_BALL = 10.0 * FEASIBILITY
@@ -142,7 +225,16 @@ BEYOND_A_TIE_IN_BALL = 10.0 * FEASIBILITY
 BEYOND_A_VOTE_IN_BALL = 4.0 * FEASIBILITY
 # Of what that score ranges over in the ball: more than this it need not clear its ties by, whatever other columns range over.
 MOST_BEYOND_A_VOTE = 100.0 * FEASIBILITY
-
+# Shares of the room that a robust row is demanded with beyond its margin. The first is what a lead must keep to be enough:
+# the rest is left to the solver. An attack must take so much more than that to break an answer; the search for centres lets
+# half of it pass. The compiled attack looks for what is lost by a little more still.
+ENOUGH_OF_ROOM = 0.5
+BROKEN_OF_ROOM = 0.25
+PASSES_OF_ROOM = 0.5 * BROKEN_OF_ROOM
+LOST_OF_ROOM = 0.2 * BROKEN_OF_ROOM
+OUT_OF_REACH = 1e12  # a threshold that a program can hold and no score reaches
+# Shares by which a point on its threshold is moved beyond it, till it clears it: from some spacings of a float up to `DUST`.
+BEYOND_THE_THRESHOLD = (0.0, *(10.0**k for k in range(-15, -8)))
 SOLVER_ROUNDINGS = 1e8  # roundings of a score that the tolerances of a solver may be worth
 
 # -- answers ---------------------------------------------------------------------------------------------------------
@@ -161,6 +253,11 @@ def allowed_gap(objective: float, gap: float = OPTIMALITY) -> float:
     return gap * abs(objective)
 
 
+def near_a_tie(away: float) -> float:
+    """Return the distance from a tie within which a refused point counts as lying at it, where a program keeps `away`."""
+    return NEAR_A_TIE * max(FEASIBILITY, away)
+
+
 def closing_gap(value: float, gap: float) -> float:
     """Return how far below the incumbent a search may stop looking: half of what the relative gap allows.
 
@@ -168,3 +265,7 @@ def closing_gap(value: float, gap: float) -> float:
     half is for what follows it: the answer is stored in the dtypes of the data, and its cost measured again.
     """
     return CLOSING * allowed_gap(value, gap)
+
+
+if not TYPE_CHECKING:  # to type checkers, what is not above is not there
+    __getattr__ = forwarding(__name__)

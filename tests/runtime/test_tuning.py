@@ -3,6 +3,7 @@
 import ast
 import copy
 import pickle
+import re
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from itertools import takewhile
@@ -20,7 +21,7 @@ from ifonly.models.form import Form
 from ifonly.models.forms.curves import Curve
 from ifonly.models.forms.trees import Trees
 from ifonly.runtime import tuning as module
-from ifonly.runtime.tuning import DEFAULT, CellSearch, Clouds, KnapsackSearch, Shaping, Tuning
+from ifonly.runtime.tuning import DEFAULT, CellSearch, Clouds, KnapsackSearch, NoGoodSearch, Shaping, SignSearch, Tuning
 from questions import FACTUAL, labels, people, pipeline
 
 SOURCE = Path(module.__file__).parents[1]
@@ -58,9 +59,11 @@ def test_a_measurement_names_a_section_that_is_there() -> None:
 
 
 def test_every_number_is_used() -> None:
-    """By its own name, behind a dot, somewhere outside of the module; a twin of the name elsewhere is not noticed."""
+    """By its own name, behind a dot, somewhere outside of the module, or in a kernel; a twin elsewhere is not noticed."""
     trees = [ast.parse(p.read_text(encoding="utf-8")) for p in SOURCE.rglob("*.py") if not p.name.startswith("tuning")]
     used = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    kernels = (p.read_text(encoding="utf-8") for p in SOURCE.rglob("*.[ch]"))
+    used |= {name for text in kernels for name in re.findall(r"\bnum(?:\.|->)(\w+)", text)}
     groups = [(one.name, getattr(DEFAULT, one.name)) for one in fields(Tuning)]
     assert not [f"{name}.{one.name}" for name, group in groups for one in fields(group) if one.name not in used]
     assert not [name for name, _ in groups if name not in used]
@@ -81,6 +84,14 @@ def test_it_is_frozen_all_through() -> None:
 def test_what_is_no_number_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError, match=r"CellSearch.most_parts must be a whole number of at least 0.*400000"):
         CellSearch(most_parts=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1.0, 3])
+def test_a_share_by_which_a_search_would_not_end_is_refused(wrong: float) -> None:
+    with pytest.raises(ValueError, match=r"NoGoodSearch.next_slack must lie between 0 and 1"):
+        NoGoodSearch(next_slack=wrong)
+    with pytest.raises(ValueError, match=r"SignSearch.away must lie between 0 and 1"):
+        SignSearch(away=wrong)
 
 
 def test_a_group_in_the_wrong_place_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,7 +18,18 @@ from ifonly.tolerances import SAME_POINT
 
 __all__ = ["OwnLink", "ValueLink"]
 
+_COMPARED = np.linspace(-3.0, 3.0, 25)  # scores at which a link is compared with a sigmoid
 _BENDS: dict[object, Bend] = {np.exp: EXP, np.expm1: EXPM1, np.square: SQUARE}
+
+
+@runtime_checkable
+class Bending(Protocol):
+    """A function of scores that may know its curve as a chain can hold it."""
+
+    @property
+    def bend(self) -> Bend | None:
+        """The curve; None where there is none."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,7 @@ class OwnLink(Link):
 
     def second_form(self, score: Form) -> Form | None:
         """Return the curve of a bend that is known, or of a sigmoid of another slope."""
-        bend = getattr(self.forward, "bend", None)
+        bend = _bend_of(self.forward)
         if bend is not None:
             return Curve(score, (bend,))
         slope = _sigmoid_slope(self.forward)
@@ -94,13 +106,17 @@ class ValueLink(NoLink):
 
     def value_form(self, score: Form) -> Form | None:
         """Return the curve, where its curvature is known."""
-        bend = _BENDS.get(self.forward) or getattr(self.forward, "bend", None)
+        bend = _BENDS.get(self.forward) or _bend_of(self.forward)
         return None if bend is None else Curve(score, (bend,))
+
+
+def _bend_of(function: object) -> Bend | None:
+    return function.bend if isinstance(function, Bending) else None
 
 
 def _sigmoid_slope(link: Function) -> float | None:
     """Return ``a`` when a link is ``1 / (1 + exp(-a s))``, judged by its values."""
-    s = np.linspace(-3.0, 3.0, 25)
+    s = _COMPARED
     p = link(s[:, None])[:, 1]
     a = float(np.log(p[-1]) - np.log1p(-p[-1])) / s[-1] if 0.0 < p[-1] < 1.0 else np.nan
     return a if np.allclose(p, SIGMOID(a * s), **SAME_POINT) else None

@@ -24,6 +24,7 @@ from ifonly.program.box import Box
 from ifonly.runtime.memo import Lean, Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT
 from ifonly.runtime.warning_filters import CHANGING, few_filters
+from ifonly.tolerances import SPACING
 
 __all__ = ["Model", "Observed", "Read", "Rows"]
 
@@ -88,7 +89,7 @@ class Read:
         strict: bool = True,
         piecewise_constant: bool = False,
         accepts_missing: frozenset[int] = frozenset(),
-        rounding: float = 2.0**-52,
+        rounding: float = SPACING,
         link_forward: Callable[[FloatArray], FloatArray] | None = None,
         link_inverse: Callable[[float], float] | None = None,
     ) -> None:

@@ -39,7 +39,7 @@ def feasible(
             good[inside] = False
             break
         spent = time.perf_counter() - began
-        size = 8 * size if spent < tuning.quick else size if spent < tuning.slow else max(size // 2, 1)
+        size = tuning.more * size if spent < tuning.quick else size if spent < tuning.slow else max(size // 2, 1)
     return good
 
 

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.record.cell_costs import HALF_ULP
-from ifonly.tolerances import DUST, TINY
+from ifonly.tolerances import DUST, TINY, TOLD_STEP
 
 __all__ = ["Boxes", "Layer", "Prices", "bounds_of_rows"]
 
@@ -234,7 +234,7 @@ class Boxes:
         room = _OFF_GRID + _LINE * np.abs(low / step)
         value = (np.ceil(low / step - room) - room) * step
         value = np.where(low <= hat, np.minimum(value, hat), value)
-        return np.where((self.prices.step > 0.0) & (room < 0.1), np.maximum(low, value), low)
+        return np.where((self.prices.step > 0.0) & (room < TOLD_STEP), np.maximum(low, value), low)
 
     # -- costs ---------------------------------------------------------------------------------------------------
     @property

@@ -6,7 +6,9 @@ import time
 from dataclasses import dataclass
 from math import inf
 
-__all__ = ["Deadline"]
+__all__ = ["FOREVER", "Deadline"]
+
+FOREVER = 1e9  # seconds that stand for no time limit: SCIP refuses infinity
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 A `Tuning` says when an engine gives up, how often something is repeated, and how the time is shared out. No proof rests on
 it: with other numbers a search takes another way or runs out of time, but what it calls proven is proven. Tolerances,
-on which proofs do rest, are in `ifonly.tolerances`. Only the group `Clouds` has a say in a question's meaning, which it
-tells where it does.
+on which proofs do rest, are in `ifonly.tolerances`. Only the groups `Clouds` and `Regressions` have a say in a question's
+meaning, and tell where they do.
 
 Behind each number stands what it was chosen by: a *measurement* (sections named in quotes are those of
 ``docs/what-was-tried.md``), or the word *guess*.
@@ -16,7 +16,9 @@ from dataclasses import dataclass, field, fields
 from ifonly.runtime.tuning_forests import Balls, CentreSearch, CoveringSearch, PriceSearch
 from ifonly.runtime.tuning_group import Group as _Numbers
 from ifonly.runtime.tuning_hulls import ColumnGeneration, Hulls
+from ifonly.runtime.tuning_kernels import NoGoodSearch, SignSearch
 from ifonly.runtime.tuning_neighbours import NeighbourSearch
+from ifonly.runtime.tuning_networks import NetworkSearch, PlainSigns
 from ifonly.runtime.tuning_observed import Learning, Observing, Pulling
 
 __all__ = [
@@ -41,11 +43,14 @@ __all__ = [
     "Learning",
     "NeighbourSearch",
     "NetworkSearch",
+    "NoGoodSearch",
     "Observing",
+    "PlainSigns",
     "PriceSearch",
     "ProgramSize",
     "Pulling",
     "Reading",
+    "Regressions",
     "SafeRanges",
     "Shaping",
     "SignSearch",
@@ -95,50 +100,12 @@ class CellSearch(_Numbers):
     first_look_compiled: int = 50_000
     kernel_work: int = 2_000_000  # looks at leaves and cells between two at the clock; guess: some 5 ms
     kernel_bytes: int = 1 << 29  # of the kernel's lists of open leaves, and of anything else that grows there; guess
-    # Share that must be closed by then, ten times as much at each further look; measured, "Forests without a program":
+    # Share that must be closed by then; measured, "Forests without a program":
     # at most 9e-16 where the search was not closed, 2e-6 and more where it was.
     least_done: float = 1e-7
+    more_done: float = 10.0  # times that share at each further look; guess
     most_parts: int = 400_000  # guess: ten times the most that a closed question took there
     seconds_per_leaf: float = 5e-6  # of making the tables of a search, in one go; guess
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkSearch(_Numbers):
-    """Branch and bound over the inputs of networks: `ifonly.search.inputs.networks`."""
-
-    most_nodes: int = 20_000  # after which it gives up; guess
-    first_look: int = 2_000  # nodes after which progress is judged first, then whenever they double; guess
-    least_done: float = 0.1  # share of the gap at the root that must be closed by then; guess
-    share: float = 0.5  # of the time left, after which a solver is asked; guess
-    nodes_at_once: int = 64  # guess
-    work_at_once: int = 400_000_000  # multiplications for all of them; guess: less than 0.1 s
-    most_work: int = 400_000_000  # the same for one node, beyond which a solver is asked at once; guess
-    per_entry: int = 2_000  # multiplications that an input in the knapsack of a unit is worth; measured: 50 to 90 ns
-    most_entries: int = 2_000_000  # such inputs of one node, beyond which a solver is asked at once; measured: 0.14 s
-    points: int = 2  # nodes of each round that are looked at for incumbents; guess
-    polishes: int = 1  # linear pieces that are looked at from each of their points; guess
-
-
-@dataclass(frozen=True, kw_only=True)
-class SignSearch(_Numbers):
-    """Branch and bound over signs of units of networks, compiled: `ifonly.search.inputs.signs`."""
-
-    many_values: float = 8.0  # steps of its grid from which on a number is as good as continuous; guess
-    # Of such numbers: how many, and which share of the features, from which on it comes before boxes; measured, "Networks
-    # without a program": 10 to 21 of HELOC and three quarters of its features; 3 of German Credit and half of them, where
-    # boxes are quicker.
-    least_many: int = 8
-    least_share: float = 0.65
-    at_first: int = 4_000_000_000  # multiplications before boxes are halved, if it comes first; guess: some 10 s
-    afterwards: int = 40_000_000_000  # the same afterwards, before a solver is asked; guess: some 100 s
-    first_look: int = 4_000_000_000  # after which progress is judged first, then whenever they double; guess
-    least_done: float = 0.1  # share of the gap at first that must be closed by then; guess
-    kernel_work: int = 20_000_000  # multiplications between two looks at the clock; guess: some 40 ms
-    kernel_bytes: int = 1 << 29  # of its nodes; guess
-    most_inputs: int = 10_000  # beyond which its programs take too much memory; guess: 64 MB
-    most_refused: int = 100  # points in a row after which what is left is rounding; guess
-    passes: float = 1.25  # times their room, that a point may miss rows by and be offered: more than 1; guess
-    asked: float = 0.1  # times the room, that a point is asked for if it can be had; guess: more than the form rounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +169,7 @@ class IncumbentSearch(_Numbers):
     small: int = 400  # open leaves that the solver closes in a few milliseconds; guess
     most_pairs: int = 10_000_000  # pairs of values of two features, for one box; guess, "Incumbents"
     pairs_at_once: int = 1_000_000  # in one table; measured: some 50 MB
+    pulls: int = 64  # points on the way back of all numbers together; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +186,13 @@ class Answering(_Numbers):
     calls: int = 2  # of the model, for which a search leaves time: one to confirm its answer, one to show it; guess
     kept: float = 0.1  # share of the time left that these may take at most; guess
     kinds: int = 64  # of questions that are kept ready, then they are made anew; guess
+    farther: float = 1.01  # times the distance from an earlier answer by which a number of it is moved on; guess
+    # A point on the very edge of its outcome is moved on by shares of its way from the factual, so many per halving: from
+    # this power of one half, about what a sum may be off by, to that one.
+    nudges: int = 4  # guess
+    least_nudge: int = 40  # guess
+    largest_nudge: int = 10  # guess
+    ways_back: int = 7  # shares of the way back, each half of the one before, that put a proof to the test; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,6 +213,7 @@ class Asking(_Numbers):
     halvings: int = 12  # of the way to a point that crosses the boundary; guess: 1/4096 of it
     quick: float = 0.002  # seconds for some rows after which many more are checked at once; guess
     slow: float = 0.01  # and after which fewer are; guess
+    more: int = 8  # times as many that are; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,6 +232,17 @@ class Clouds(_Numbers):
     silhouette_rows: int = 2000  # by which the number of clusters is chosen; guess
     trees: int = 30  # of an isolation forest; guess
     samples: int = 64  # of one tree; guess: deeper trees make the program larger, not the verdict better
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regressions(_Numbers):
+    """Models that `Causality.learn` chooses from: these say what it learns. Others are passed to it as ``models=``."""
+
+    trees: int = 30  # of the boosting; guess
+    depth: int = 2  # of its trees; guess
+    units: int = 20  # of the network; guess
+    decay: float = 0.01  # penalty of its weights; guess
+    steps: int = 200  # of its training; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,6 +269,9 @@ class Solving(_Numbers):
     repair_seconds: float = 0.05  # kept for the repair of a point that comes at the last moment; guess
     repair_share: float = 0.2  # and no more than this share of the time; guess
     tangent_rounds: int = 200  # of adding tangents; guess
+    opening: tuple[float, ...] = (1.0, 0.25, 0.0625)  # of either end of a square, where it has tangents at first; guess
+    settled: float = 0.1  # share of the gap within which tangents at fixed integers need not be better; guess
+    short: float = 0.05  # the same of the whole by which one square may be short of its height; guess
     rescalings: int = 6  # of a program whose columns have become narrower; guess
     narrower: float = 0.5  # share of its width that makes another scaling worth it; guess
     process_seconds: float = 10.0  # for another process to begin and to end, beyond what it solves; guess
@@ -296,6 +286,10 @@ class LargestChangeSearch(_Numbers):
     most_parts: int = 32_000  # for one radius, before a solver takes over; guess
     most_parts_compiled: int = 8_000_000  # the same for the compiled kernel; measured: some 20 to 60 s
     near: float = 1.05  # radius over bound, below which nothing is worth a test of its own; guess
+    first_priced: int = 250  # parts with prices that a radius is worth, after it took too long without; guess
+    more_priced: int = 16  # times as many, once all that is left is harder than that; measured: 4 takes a third longer
+    near_priced: float = 1.02  # the same as `near`, with prices; measured: with 1.05 one in eight takes twice as long
+    as_dear: int = 16  # parts that a part with prices counts for; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,6 +306,9 @@ class Reading(_Numbers):
     remembered: int = 8  # rows put to the model, per thread that asks one; guess
     most_nodes: int = 2_000_000  # of CatBoost's unfolded statistics; guess
     most_rows: int = 5_000  # that a k-nearest-neighbour model may have kept; measured: 0.5 s a question of COMPAS
+    spline_probes: int = 301  # values along a feature at which a spline is compared with its transformer; guess
+    compared: int = 16  # rows on which what was read of a graph is compared with its own answers; guess
+    far: float = 1e3  # times the size of a feature, how far beyond its bounds a transformer is looked at; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,6 +316,8 @@ class Shaping(_Numbers):
     """Forms in a program: `ifonly.models.forms`."""
 
     pieces: int = 8  # polygons of a curve at first; guess
+    bending: int = 1024  # parts of a smooth curve, of which its bending is added up; guess
+    bending_of_splines: int = 2048  # the same of a piecewise polynomial; guess
     softmax_pieces: int = 5  # of each curve of a softmax, which is made of many; guess
     finer: float = 1.5  # times as many after a refinement; guess
     closely: float = 0.01  # of a curve's scale: how far around a refused point it is held closely; guess
@@ -352,7 +351,7 @@ class Tuning:
     covering: CoveringSearch = field(default=CoveringSearch())
     largest: LargestChangeSearch = field(default=LargestChangeSearch())
     networks: NetworkSearch = field(default=NetworkSearch())
-    signs: SignSearch = field(default=SignSearch())
+    plain_signs: PlainSigns = field(default=PlainSigns())
     centres: CentreSearch = field(default=CentreSearch())
     composites: CompositeSearch = field(default=CompositeSearch())
     neighbours: NeighbourSearch = field(default=NeighbourSearch())
@@ -364,8 +363,11 @@ class Tuning:
     asking: Asking = field(default=Asking())
     causes: Causes = field(default=Causes())
     clouds: Clouds = field(default=Clouds())
+    regressions: Regressions = field(default=Regressions())
     hulls: Hulls = field(default=Hulls())
     balls: Balls = field(default=Balls())
+    no_goods: NoGoodSearch = field(default=NoGoodSearch())
+    signs: SignSearch = field(default=SignSearch())
     ranges: SafeRanges = field(default=SafeRanges())
     solving: Solving = field(default=Solving())
     columns: ColumnGeneration = field(default=ColumnGeneration())

@@ -49,6 +49,7 @@ class CoveringSearch(Group):
     dear: float = 1e4  # price of a unit by which a row falls short, in the unit of the costs; guess
     list_every: int = 4  # splits after which all points of a region are listed, if they are few; guess
     most_listed: int = 20_000  # such points; guess: some 20 ms
+    looked_at: int = 8  # times as many that are looked at for them at once; guess
     points: int = 4  # earlier answers with one more change that are offered as incumbents; guess
 
 
@@ -65,6 +66,7 @@ class Balls(Group):
     copies_round: int = 3  # the same in l2; guess
     lifts: int = 4  # of an answer that an attack broke; guess
     lift_gap: float = 0.02  # to which such a lift is solved; guess
+    lifted: float = 1.2  # times the lead that it was behind by, which is asked for more; guess
     firmer: tuple[float, ...] = (1.0, 0.7)  # shares of what a box takes from members of a vote, to ask for first; guess
     tangents: int = 200  # of an l2 ball, for one attack on a hard vote; guess: a dozen are the rule
     mixes: int = 32  # directions between the steepest ones of two members in which an attack is deepened; guess

@@ -24,3 +24,8 @@ class Group:
                     f"{type(self).__name__}.{one.name} must be {what} of at least 0, got {value!r}. "
                     f"Leave it out for the tuned one, {one.default!r}."
                 )
+
+    def _below_one(self, name: str) -> None:
+        """Refuse a share of nothing or of all: a search would not end by it."""
+        if not 0.0 < (value := getattr(self, name)) < 1.0:
+            raise ValueError(f"{type(self).__name__}.{name} must lie between 0 and 1, got {value!r}.")

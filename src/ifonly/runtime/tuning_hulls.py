@@ -27,6 +27,7 @@ class Hulls(Group):
     steps: int = 12  # of a walk; guess
     sparser: int = 4  # rounds of fewer changes; guess
     least_move: float = 1e-3  # below which a change costs no more to take back; guess
+    ridge: float = 1e-3  # penalty of the slope of scores that candidates follow; guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,8 @@ class ColumnGeneration(Group):
     written_down: int = 200  # columns that are cheaper to write down than to generate; guess
     smaller: float = 0.6  # share of the first gap at which a smaller program is worth building; guess
     at_once: int = 20  # columns that enter in one round; guess
-    penalty: float = 100.0  # of slack at first, then ten times as much; guess
+    penalty: float = 100.0  # of slack at first; guess
+    dearer: float = 10.0  # times as much where some is left; guess
     dearest: float = 1e7  # penalty at which that ends; guess
     many: int = 50_000  # columns from which on those along some directions are remembered; guess: some 2 ms for all
     listed: int = 8_192  # columns that are remembered for a direction; guess: some 0.1 ms

@@ -17,7 +17,7 @@ from ifonly.question.words import number
 from ifonly.question.wrapping import Embeds, Search, Wraps
 from ifonly.result.values import Counterfactual
 from ifonly.runtime.tuning import Answering
-from ifonly.tolerances import DUST, SCORE_OPERATIONS, SOLVER_ROUNDINGS
+from ifonly.tolerances import DUST, MARGINS_AT_THE_EDGE, SCORE_OPERATIONS, SOLVER_ROUNDINGS
 
 __all__ = ["Answer", "Course", "NoMore", "NoneOnGrids", "Opening", "Verified"]
 
@@ -156,7 +156,7 @@ class Course:
         margins = [noise * tuning.widening**k for k in range(not edge, tuning.widenings + 1)]
         if edge:
             # the noise is a bound for all rows: answers that the model confirms may clear their threshold by less
-            margins = [2.0 * noise / SCORE_OPERATIONS, 8.0 * noise / SCORE_OPERATIONS, *margins]
+            margins = [*(k * noise / SCORE_OPERATIONS for k in MARGINS_AT_THE_EDGE), *margins]
         origin = statement.with_margin(opening.margin, opening.tie)
         below = opening.first != (opening.margin, opening.tie)
         first = statement.with_margin(*opening.first) if below else origin

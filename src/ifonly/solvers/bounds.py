@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import MipArrays
-from ifonly.tolerances import SHORT_SUM
+from ifonly.tolerances import LONG_ROUNDINGS, SHORT_SUM
 
 __all__ = ["SafeBounds", "safe_bound"]
 
@@ -26,7 +26,7 @@ class SafeBounds:
     def __init__(self, matrix: sparse.csr_matrix) -> None:
         self._turned = matrix.T.tocsr()
         self._sizes = abs(self._turned)
-        self._roundings = SHORT_SUM * min(matrix.shape[0] + 2, 64)
+        self._roundings = SHORT_SUM * min(matrix.shape[0] + 2, LONG_ROUNDINGS)
 
     def of(self, program: MipArrays, duals: FloatArray, cost: FloatArray | None = None) -> float:
         """Return the safe bound that duals of the rows give for the linear part of a program of this matrix.

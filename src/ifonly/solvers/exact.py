@@ -22,6 +22,7 @@ import numpy as np
 
 from ifonly.errors import SolverMissing
 from ifonly.program.mip import MipArrays
+from ifonly.runtime.deadline import FOREVER
 from ifonly.runtime.tuning import DEFAULT
 
 __all__ = ["exact_minimum", "need_exact", "why_not_exact"]
@@ -118,7 +119,7 @@ def _mps(program: MipArrays) -> Iterator[str]:
 
 # -- the process -----------------------------------------------------------------------------------------------------
 def _in_child(path: Path, seconds: float) -> dict[str, Any]:
-    return _child(str(path), repr(float(min(seconds, 1e9))), seconds=seconds)
+    return _child(str(path), repr(float(min(seconds, FOREVER))), seconds=seconds)
 
 
 def _child(*arguments: str, seconds: float = 0.0) -> dict[str, Any]:

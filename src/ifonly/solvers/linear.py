@@ -11,6 +11,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.program.mip import MipArrays
+from ifonly.runtime.deadline import FOREVER
 from ifonly.solvers._loading import loads_within
 from ifonly.solvers.backend import Limits, Solution, Status
 from ifonly.solvers.bounds import safe_bound
@@ -91,7 +92,7 @@ def duals_of(program: MipArrays, seconds: float, *, infeasible: bool = False) ->
     for options in ({}, {"presolve": "off", "simplex_strategy": 1}):
         if seconds <= 0.0:
             return None
-        for key, value in {"time_limit": float(min(seconds, 1e9)), **options}.items():
+        for key, value in {"time_limit": float(min(seconds, FOREVER)), **options}.items():
             highs.setOptionValue(key, value)
         if options:
             highs.clearSolver()

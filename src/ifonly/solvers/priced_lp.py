@@ -27,7 +27,7 @@ from ifonly.runtime.tuning import DEFAULT, ColumnGeneration
 from ifonly.solvers.bounds import SafeBounds
 from ifonly.solvers.column_prices import Least, Pricer
 from ifonly.solvers.highs import load
-from ifonly.tolerances import LP_EXACT, LP_ROOM, SHORT_SUM
+from ifonly.tolerances import LP_EXACT, LP_ROOM, SHORT_SUM, WIDER, WIDEST
 
 __all__ = ["Block", "PricedProgram", "Relaxed", "expanded"]
 
@@ -36,7 +36,7 @@ _DUAL, _PRIMAL = 1, 4
 NEVER = Deadline.never()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Block:
     """Columns of weight at least 0 that sum to one.
 
@@ -205,7 +205,7 @@ class PricedProgram:
                 return Relaxed(np.inf)
             if self._penalty >= self.tuning.dearest:
                 return Relaxed(found.bound)
-            self._penalty *= 10.0
+            self._penalty *= self.tuning.dearer
             self._price_slack(self._penalty)
 
     def _trimmed(self, found: Relaxed) -> Relaxed:
@@ -328,8 +328,8 @@ class PricedProgram:
         # other bounds leave the last basis dual feasible, other costs and new columns leave it primal feasible
         first, other = (_DUAL, _PRIMAL) if self._moved else (_PRIMAL, _DUAL)
         self._moved = False
-        tries = ((first, 1.0, "off"), (first, 1.0, "off"), (first, 10.0, "off"), (first, 100.0, "off"))
-        for method, wider, presolve in (*tries, (other, 1.0, "off"), (other, 100.0, "off"), (first, 1.0, "on")):
+        tries = ((first, 1.0, "off"), (first, 1.0, "off"), (first, WIDER, "off"), (first, WIDEST, "off"))
+        for method, wider, presolve in (*tries, (other, 1.0, "off"), (other, WIDEST, "off"), (first, 1.0, "on")):
             self.highs.setOptionValue("simplex_strategy", method)
             self._set_tolerance(wider * LP_EXACT)
             self.highs.setOptionValue("presolve", presolve)

@@ -165,7 +165,7 @@ class _Loop:
             again = seen is not None and np.allclose(answer.values, seen, **SAME_POINT)
             stuck = again and self.best is not None
             seen = answer.values if len(answer.values) == relaxed.n_columns else None
-            relaxed = self._settle(relaxed, answer.values)
+            relaxed = self._tightened_at_integers(relaxed, answer.values)
             if (relaxed.n_rows == rows or stuck) and self.value >= known:  # only the tolerances make it look better
                 if not self._is_beaten(relaxed, answer.values):
                     return self._stopped(answer)
@@ -225,18 +225,19 @@ class _Loop:
     def _opening_tangents(self, relaxed: MipArrays) -> list[tuple[Affine, float]]:
         """A few tangents per square, so that the first relaxation already has the right shape."""
         rows: list[tuple[Affine, float]] = []
-        n = self.program.n_columns
+        n, shares = self.program.n_columns, self.limits.tuning.solving.opening
         for k, square in enumerate(self.program.squares):
             low, high = _range(square.inner, relaxed)
-            places = np.unique([low, low / 4, low / 16, high / 16, high / 4, high])
+            places = np.unique([*(low * s for s in shares), *(high * s for s in reversed(shares))])
             rows += [(_epigraph_row(square, float(at), n + k), 0.0) for at in places]
         return rows
 
-    def _settle(self, relaxed: MipArrays, values: FloatArray) -> MipArrays:
+    def _tightened_at_integers(self, relaxed: MipArrays, values: FloatArray) -> MipArrays:
         """Fix the integers and solve the continuous rest to its optimum; return the relaxation with its tangents."""
-        n = self.program.n_columns
+        n, tuning = self.program.n_columns, self.limits.tuning.solving
+        settled = tuning.settled * self.limits.gap
         value, last = np.inf, None
-        for _ in range(self.limits.tuning.solving.tangent_rounds):
+        for _ in range(tuning.tangent_rounds):
             exact = self._exact(relaxed, values)
             if exact is None or (last is not None and np.allclose(exact, last, **SAME_POINT)):
                 break  # tangents that no longer move the point are below what a linear program can see
@@ -246,7 +247,7 @@ class _Loop:
                 value = min(value, self.program.objective(values[:n]))
                 self._keep(values[:n], value)
             relaxed = _add_rows(relaxed, cuts)
-            closed = value - relaxed.objective(values) <= 0.1 * self.limits.gap * abs(value)
+            closed = value - relaxed.objective(values) <= settled * abs(value)
             if not cuts or closed or self._left().seconds <= 0:
                 break
         return relaxed
@@ -272,7 +273,8 @@ class _Loop:
         dearest = sum(square.weight for square in self.program.squares)
         total = self.program.objective(v)
         # A square that is short by a small share of the gap leaves the whole within it.
-        share = max(0.05 * self.limits.gap * abs(total) / dearest, _LEAST_CUT) if dearest > 0.0 else _LEAST_CUT
+        short = self.limits.tuning.solving.short * self.limits.gap
+        share = max(short * abs(total) / dearest, _LEAST_CUT) if dearest > 0.0 else _LEAST_CUT
         for k, square in enumerate(self.program.squares):
             at = square.inner.value(v)
             if at * at - heights[k] > share:

@@ -18,14 +18,11 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.program.mip import MipArrays
 from ifonly.solvers.backend import Backend, IncumbentHook, Limits, Solution, Status
 from ifonly.solvers.linear import solve_linear
-from ifonly.tolerances import FEASIBILITY, LP_EXACT
+from ifonly.tolerances import FEASIBILITY, INSIDE, LP_EXACT
 
 __all__ = ["RESOLUTION", "Repair", "repaired", "solve_trusted", "with_fixed_integers", "without_assignment"]
 
 RESOLUTION = FEASIBILITY  # of a scaled objective, whose size is about 1,000: what branch and bound does not tell apart
-_INSIDE = (
-    2.0 * LP_EXACT
-)  # by which a repaired point stays within its inequalities, more than the linear program can be off
 
 
 def solve_trusted(
@@ -52,8 +49,8 @@ def repaired(program: MipArrays, values: FloatArray, limits: Limits) -> Repair:
     if program.violation(near) <= LP_EXACT and not _is_open(program):
         return Repair(near)
     rest = with_fixed_integers(program, near)
-    apart = program.row_upper - program.row_lower > 4.0 * _INSIDE
-    room = np.where(apart, _INSIDE, 0.0)
+    apart = program.row_upper - program.row_lower > 2.0 * (INSIDE + INSIDE)  # as much between them as on either side
+    room = np.where(apart, INSIDE, 0.0)
     answer = Solution(Status.FAILED)
     for inside in (room, np.zeros_like(room)):
         tighter = replace(rest, row_lower=program.row_lower + inside, row_upper=program.row_upper - inside)
@@ -122,7 +119,7 @@ class _Trial:
                 return self._closed()
             if answer.values is None or self._cutoff() < known:
                 second = True
-            elif repair.empty or self._settled(answer.values, left):
+            elif repair.empty or self._is_pruned(answer.values, left):
                 # only the tolerances make this assignment look better than the best known
                 self.program = without_assignment(self.program, answer.values, whole)
             else:
@@ -146,7 +143,7 @@ class _Trial:
         self.pool += answer.pool
         return repair
 
-    def _settled(self, values: FloatArray, left: Limits) -> bool:
+    def _is_pruned(self, values: FloatArray, left: Limits) -> bool:
         """Whether no point with the integers of `values` is better than the best known, by a safe bound."""
         rest = with_fixed_integers(self.program, np.round(values))
         return solve_linear(rest, replace(left, cutoff=np.inf)).bound >= self._cutoff()

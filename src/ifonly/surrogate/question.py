@@ -28,7 +28,7 @@ from ifonly.question.wrapping import Wraps
 from ifonly.result.origin import Origin
 from ifonly.result.values import Certificate, Counterfactual, Explanation
 from ifonly.search.answering import Answer, Question, Several
-from ifonly.search.engines import find
+from ifonly.search.progress import find
 from ifonly.solvers.backend import Limits
 from ifonly.surrogate.exhausting import all_cheaper, as_many
 from ifonly.surrogate.learning import LEARNERS, Learned, learn
@@ -189,7 +189,7 @@ class _Rounds:
         agreed: dict[str, float] = {}
         for turn in range(self.tuning.rounds):
             tired = idle >= self.tuning.patience or self.asked is not None
-            if tired or self.oracle.spent or self.oracle.deadline.left() < 1.5 * seconds:
+            if tired or self.oracle.spent or self.oracle.deadline.left() < self.tuning.longer * seconds:
                 return
             # First each learner in turn; then those that agree most with the black box, the best one mostly.
             order = sorted(agreed, key=lambda n: -agreed[n])
@@ -220,38 +220,35 @@ class _Rounds:
 
     def _begin(self) -> None:
         """Label training rows, rows with one change and mixtures; pull the cheapest confirmed ones."""
-        goal, training = self.question.goal, self.query.training
+        goal, training, tuning = self.question.goal, self.query.training, self.tuning
         self.known = known = known_leads(goal, training)
-        good = training.sample[known > 0]
-        near = self.sampler.into_box(good)
-        near = (
-            near[np.argsort(self.statement.objective(near), kind="stable")][: 40 * self.tuning.starts]
-            if len(near)
-            else near
-        )
+        near = self.sampler.into_box(training.sample[known > 0])
+        if len(near):
+            order = np.argsort(self.statement.objective(near), kind="stable")
+            near = near[order[: tuning.near_rows * tuning.starts]]
         first = self._confirmed(near, 1)
         self._keep(first)  # first of all, so that there is an answer however little time is left
-        others = near[: 10 * self.tuning.starts] if len(near) else training.sample
+        others = near[: tuning.mixed_with * tuning.starts] if len(near) else training.sample
         start = self.sampler.start
-        sweeps = self.sampler.sweeps(start, self._many(self.tuning.sweep, 100))
-        mixed = self._label(
-            np.vstack([sweeps, self.sampler.mixtures(start, others, self._many(self.tuning.mixed, 10))])
-        )
+        sweeps = self.sampler.sweeps(start, self._many(tuning.sweep, tuning.sweep_share))
+        mixtures = self.sampler.mixtures(start, others, self._many(tuning.mixed, tuning.mixed_share))
+        mixed = self._label(np.vstack([sweeps, mixtures]))
         if not (len(mixed) + len(near)):
-            mixed = self._label(self.sampler.around(start, self._many(4 * self.tuning.mixed, 5), 0.3))
-        starts = self._many(self.tuning.starts, 1000)
-        self._pull([*first, *self._confirmed(mixed, starts), *self._confirmed(near[1:], starts)], self.tuning.traded)
+            count = self._many(tuning.more_mixed * tuning.mixed, tuning.around_share)
+            mixed = self._label(self.sampler.around(start, count, tuning.widely))
+        starts = self._many(tuning.starts, tuning.start_share)
+        self._pull([*first, *self._confirmed(mixed, starts), *self._confirmed(near[1:], starts)], tuning.traded)
 
     def _many(self, most: int, share: int) -> int:
         """Return a number of rows, fewer where the black box is slow: at most one in so many that can still be asked."""
-        return int(np.clip(self.oracle.affordable // share, 1, most))
+        return int(np.clip(self.oracle.affordable // max(share, 1), 1, most))
 
     def _confirmed(self, rows: FloatArray, count: int) -> list[FloatArray]:
         """Return the few cheapest rows that meet all demands and that the black box confirms."""
         if not len(rows) or self.oracle.spent:
             return []
         rows = rows[np.argsort(self.statement.objective(rows), kind="stable")]
-        rows = rows[self.puller.meets(rows)][: 8 * count]
+        rows = rows[self.puller.meets(rows)][: self.tuning.checked * count]
         return list(rows[self.oracle.confirmed(rows)][:count]) if len(rows) else []
 
     def _keep(self, rows: list[FloatArray]) -> None:
@@ -300,22 +297,25 @@ class _Rounds:
             tuning=self.query.tuning,
         )
         try:
-            found = find(inside, self.question.backend, limits, None, self.oracle.deadline)
+            asked = self.question
+            found = find(inside, asked.backend, limits, asked.engines, deadline=self.oracle.deadline)
         except SolverError:
             return True, True
         points = [p for p in (found.u, *found.pool) if p is not None]
         if not points:
             return False, False
-        rows = self.sampler.settled(np.array(points))
-        rows = rows[np.argsort(self.statement.objective(rows), kind="stable")][:8]
+        rows = self.sampler.as_returned(np.array(points))
+        rows = rows[np.argsort(self.statement.objective(rows), kind="stable")][: self.tuning.judged]
         best = self.puller.cheapest(rows, self.cost)
         if best is not None:
             self.name = learned.name
             self._pull([best[0]], 1)
         target = points[0]
-        on_the_way = self.sampler.between(self.sampler.start, target, self.tuning.around // 3)
-        around = [self.sampler.around(target, self.tuning.around, size) for size in (0.02, 0.1)]
-        good = self._label(np.vstack([on_the_way, *around, self.sampler.sweeps(target, 5)]))
+        on_the_way = self.sampler.between(
+            self.sampler.start, target, self.tuning.around // max(self.tuning.way_share, 1)
+        )
+        around = [self.sampler.around(target, self.tuning.around, size) for size in self.tuning.sizes]
+        good = self._label(np.vstack([on_the_way, *around, self.sampler.sweeps(target, self.tuning.sweep_there)]))
         self._pull(self._confirmed(good[self.statement.objective(good) < self.tuning.near * self.cost], 1), 1)
         return best is None, True
 

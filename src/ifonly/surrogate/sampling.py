@@ -27,13 +27,13 @@ class Sampler:
     # -- rows that could be returned ------------------------------------------------------------------------------
     def into_box(self, rows: FloatArray) -> FloatArray:
         """Return rows moved into the box, feature by feature, with what follows from the rest, as they are stored."""
-        return self.settled(_into_box(rows, self.box, self.query.factual))
+        return self.as_returned(_into_box(rows, self.box, self.query.factual))
 
-    def settled(self, rows: FloatArray) -> FloatArray:
+    def as_returned(self, rows: FloatArray) -> FloatArray:
         """Return rows as they are stored, with consequences computed anew; those that leave the box are left out."""
         if not len(rows):
             return rows
-        rows = self.schema.stored(self.statement.settled(self.schema.stored(rows), by_model=True))
+        rows = self.schema.stored(self.statement.with_consequences(self.schema.stored(rows), by_model=True))
         rows = rows[self.box.contains(rows)]
         return np.unique(rows, axis=0) if len(rows) > 1 else rows
 
@@ -68,7 +68,7 @@ class Sampler:
             part = np.repeat(u[None, :], len(values), axis=0)
             part[:, self.schema.slice(j)] = values
             rows.append(part)
-        return self.settled(np.vstack(rows))
+        return self.as_returned(np.vstack(rows))
 
     def mixtures(self, u: FloatArray, others: FloatArray, count: int) -> FloatArray:
         """Return rows that have some features of one row and the others of other rows; numbers may lie between both."""
@@ -89,9 +89,10 @@ class Sampler:
     def around(self, u: FloatArray, count: int, size: float) -> FloatArray:
         """Return rows around a row: each of its features is moved in one of two rows, numbers by a share of their range."""
         rows = np.repeat(u[None, :], count, axis=0)
+        tuning = self.query.tuning.observing
         for j in self.free:
             part, feature = self.schema.slice(j), self.schema.features[j]
-            moved = self.rng.uniform(size=count) < max(0.15, 1.5 / len(self.free))
+            moved = self.rng.uniform(size=count) < max(tuning.moved, tuning.least_moved / len(self.free))
             if isinstance(feature, Numeric):
                 span = float(self.box.upper[j] - self.box.lower[j])
                 step = max(size * span, feature.step or 0.0)

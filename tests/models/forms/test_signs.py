@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
 from ifonly.models.forms.signs import Ball, Room, Signs, kernel_in_use, knows
 from ifonly.runtime.kernels import Said
+from ifonly.runtime.tuning import DEFAULT, SignSearch
 
 compiled = pytest.mark.skipif(signs._built is None, reason="the kernel is not built")
 N, LEVELS = 3, 3  # numbers, and levels of one category
@@ -84,9 +86,11 @@ class World:
         return out
 
 
-def searched(world: World, work: int, *, refuses: bool = False, steps: int = 10**6) -> tuple[float, float, Said]:
+def searched(
+    world: World, work: int, *, refuses: bool = False, steps: int = 10**6, tuning: SignSearch = DEFAULT.signs
+) -> tuple[float, float, Said]:
     """The cheapest point that was offered and is kept by enumeration, the least bound of what is open, how it ended."""
-    search, best, true = Signs(world.room(), [world.ball()], 1 << 26), np.inf, world.best(-world.passes)
+    search, best, true = Signs(world.room(), [world.ball()], 1 << 26, tuning), np.inf, world.best(-world.passes)
     for _ in range(steps):
         said = search.run(best * (1.0 - 1e-9), work)
         assert search.bound <= true * (1.0 + 1e-9) or said is Said.CLOSED
@@ -114,6 +118,34 @@ def test_the_cheapest_point_is_that_of_the_enumeration(seed: int) -> None:
     assert world.best(-world.passes) * (1.0 - 1e-8) <= best <= world.best(1e-7) * (1.0 + 1e-8)
 
 
+HALF = SignSearch(**{k: v // 2 if isinstance(v, int) else v / 2 for k, v in asdict(DEFAULT.signs).items()})
+FEW = SignSearch(**{k: min(v, 1) for k, v in asdict(DEFAULT.signs).items()})
+ODD = SignSearch(
+    away=0.9, early=5.0, cut_from=3.0, broken_from=3.0, lifted=0.0, most_pivots=30, rays=0, cuts=0, thirds=0
+)
+
+
+@compiled
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("tuning", [HALF, SignSearch(away=1e-30)], ids=["half", "at the ends"])
+def test_other_numbers_take_another_way_to_the_same_point(seed: int, tuning: SignSearch) -> None:
+    world = World(seed)
+    best, left, said = searched(world, 200_000, tuning=tuning)
+    assert said is Said.CLOSED
+    assert left >= best * (1.0 - 1e-9)
+    assert world.best(-world.passes) * (1.0 - 1e-8) <= best <= world.best(1e-7) * (1.0 + 1e-8)
+
+
+@compiled
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("tuning", [FEW, ODD], ids=["few", "odd"])
+def test_by_numbers_that_are_no_good_less_is_found_and_bounds_hold(seed: int, tuning: SignSearch) -> None:
+    world = World(seed)
+    best, left, _ = searched(world, 200_000, tuning=tuning)
+    assert world.best(-world.passes) * (1.0 - 1e-8) <= best
+    assert min(best, left) <= world.best(1e-7) * (1.0 + 1e-8)
+
+
 @compiled
 @pytest.mark.parametrize("seed", range(8))
 def test_refused_points_stay_open_and_bounds_on_the_way_hold(seed: int) -> None:
@@ -129,7 +161,7 @@ def test_memory_that_is_too_little_ends_the_search_and_bounds_hold() -> None:
     ended = []
     for seed in range(12):
         world = World(seed)
-        search = Signs(world.room(), [world.ball()], 6000)
+        search = Signs(world.room(), [world.ball()], 6000, DEFAULT.signs)
         while (said := search.run(np.inf, 10_000)) in (Said.OFFER, Said.PAUSED):
             pass
         ended.append(said)
@@ -141,10 +173,10 @@ def test_memory_that_is_too_little_ends_the_search_and_bounds_hold() -> None:
 def test_tables_of_other_sizes_are_refused() -> None:
     world = World(0)
     with pytest.raises(ValueError, match="size"):
-        Signs(world.room()._replace(rate=np.ones(2)), [world.ball()], 1 << 20)
+        Signs(world.room()._replace(rate=np.ones(2)), [world.ball()], 1 << 20, DEFAULT.signs)
     with pytest.raises(ValueError, match="no network"):
-        Signs(world.room(), [], 1 << 20)
-    search = Signs(world.room(), [world.ball()], 1 << 20)
+        Signs(world.room(), [], 1 << 20, DEFAULT.signs)
+    search = Signs(world.room(), [world.ball()], 1 << 20, DEFAULT.signs)
     with pytest.raises(ValueError, match="another size"):
         search.learned(0, np.zeros(2))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from ifonly import Explainer, Infeasible, Proximity, Robustness, Sparsity
 from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.question.found import Ended
-from ifonly.runtime.tuning import DEFAULT
+from ifonly.runtime.tuning import DEFAULT, NoGoodSearch
 from ifonly.search.balls import trees
 from ifonly.search.balls.tables import BallTables
 from ifonly.search.balls.trees import Balls, _balls_of, _Search
@@ -116,6 +116,35 @@ def test_answers_on_continuous_numbers_are_those_of_the_solver(norm: Any) -> Non
         assert costs[0] == pytest.approx(costs[1], rel=1e-5, abs=1e-7)
 
 
+@needs_kernel
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        NoGoodSearch(
+            **{one.name: 0 for one in fields(NoGoodSearch) if one.name not in ("next_slack", "most_patience")}
+        ),
+        NoGoodSearch(first_slack=5.0, next_slack=0.6, unit=3.0, least_part=0.8, most_patience=1, pull_attacks=1),
+    ],
+    ids=["nothing", "odd"],
+)
+def test_other_numbers_take_another_way_to_the_same_cost(norm: Any, numbers: NoGoodSearch) -> None:
+    for seed in (1, 2, 5):
+        X, model = world(seed)
+        row, mine = X[model.predict(X) == 0].iloc[[seed % 5]], [*criteria(seed), Robustness(radius=0.26, norm=norm)]
+        proofs = []
+        for tuning in (DEFAULT, replace(DEFAULT, no_goods=numbers)):
+            try:
+                proofs.append(Explainer(model, X, criteria=mine, tuning=tuning).explain(row, want=1)[0].certificate)
+            except Infeasible:
+                proofs.append(None)
+        if None in proofs:
+            assert proofs == [None, None]
+            continue
+        assert all(proof.proven for proof in proofs)
+        assert proofs[1].objective == pytest.approx(proofs[0].objective, rel=2e-6)
+
+
 def opened(seed: int, norm: Any, **tuning: Any) -> tuple[_Search, Progress, Any]:
     X, model = world(seed)
     mine = replace(DEFAULT, balls=replace(DEFAULT.balls, **tuning))
@@ -124,7 +153,7 @@ def opened(seed: int, norm: Any, **tuning: Any) -> tuple[_Search, Progress, Any]
     box, progress = statement.box(), Progress()
     incumbents = Incumbents.of(statement, box, progress)
     wanted = _balls_of(statement, box)
-    assert wanted is not None
+    assert wanted
     tables = BallTables(statement, box, wanted, incumbents.start)
     return _Search(statement, tables, incumbents, progress), progress, (X, model, statement)
 

@@ -169,7 +169,7 @@ def test_lists_hold_the_cheapest_point() -> None:
     for case in cases():
         found = Candidates(case.terms, case.inside)
         y = case.rng.exponential(0.3, case.terms.n_rows)
-        points = None if found.empty else listed(found, y, case.best + 0.05, 20_000)
+        points = None if found.empty else listed(found, y, case.best + 0.05, 20_000, 8)
         if points is None or np.isinf(case.best):
             assert points is None or not len(points.cost)
             continue

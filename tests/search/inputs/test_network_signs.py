@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPClassifier
 from ifonly import Explainer, Proximity, Sparsity
 from ifonly.models.forms import signs as kernel
 from ifonly.question.found import Ended
-from ifonly.runtime.tuning import DEFAULT, SignSearch
+from ifonly.runtime.tuning import DEFAULT, PlainSigns
 from ifonly.search.engine import separable
 from ifonly.search.engines import WITH_SOLVER, find
 from ifonly.search.inputs.best_first import opened
@@ -40,7 +40,7 @@ def asked(seed: int, *extra: Any, layers: tuple[int, ...] = (12, 8), norm: Any =
         h = np.maximum(h @ weights + constant, 0.0)
     scores = (h @ model.coefs_[-1])[:, 0]
     model.intercepts_[-1][:] = -np.quantile(scores, 0.8)
-    tuning = replace(DEFAULT, signs=SignSearch(**tuned))
+    tuning = replace(DEFAULT, plain_signs=PlainSigns(**tuned))
     explainer = Explainer(model, X, criteria=[Proximity(norm, scale="range"), *extra], tuning=tuning)
     row = X.iloc[[int(scores.argmin())]]
     question = explainer._ask(row, 1, ())
@@ -53,7 +53,7 @@ def begun(statement: Any) -> tuple[Search, BySigns]:
     assert question is not None
     incumbents, box = opened(statement, box, Progress(limits=Limits(gap=1e-6)))
     search = Search(statement, question, box, incumbents)
-    return search, BySigns(search, search.layers, statement.query.tuning.signs)
+    return search, BySigns(search, search.layers, statement.query.tuning.plain_signs)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -116,7 +116,7 @@ def test_a_search_that_is_stopped_or_refused_proves_no_more_than_there_is(
 def test_it_takes_even_costs_only() -> None:
     def takes(statement: Any) -> bool:
         search, _ = begun(statement)
-        return BySigns.takes(search, search.layers, statement.query.tuning.signs)
+        return BySigns.takes(search, search.layers, statement.query.tuning.plain_signs)
 
     assert takes(asked(0)[1])
     assert not takes(asked(0, most_inputs=N - 1)[1])

@@ -12,6 +12,7 @@ from ifonly.criteria.causality.causes import Cause
 from ifonly.data.schema import Numeric, Schema
 from ifonly.data.tables import as_frame
 from ifonly.errors import CriterionError, did_you_mean
+from ifonly.runtime.tuning import DEFAULT, Regressions
 from ifonly.runtime.warning_filters import silenced
 
 __all__ = ["learn_causes"]
@@ -22,23 +23,29 @@ def learn_causes(
 ) -> dict[str, Cause]:
     """Return a fitted cause per effect; see `Causality.learn`."""
     frame = as_frame(X)
-    candidates = _candidates(random_state) if models is None else list(models)
+    candidates = _candidates(random_state, DEFAULT.regressions) if models is None else list(models)
     if not candidates:
         raise CriterionError("Causality.learn needs at least one model to choose from.")
     return {name: _learned(frame, name, parents, candidates, cv, random_state) for name, parents in graph.items()}
 
 
-def _candidates(seed: int) -> list[Any]:
+def _candidates(seed: int, numbers: Regressions) -> list[Any]:
     from sklearn.compose import TransformedTargetRegressor  # noqa: PLC0415 - loaded only to learn
     from sklearn.ensemble import GradientBoostingRegressor  # noqa: PLC0415
     from sklearn.linear_model import Ridge  # noqa: PLC0415
     from sklearn.neural_network import MLPRegressor  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
 
-    network = MLPRegressor(hidden_layer_sizes=(20,), alpha=0.01, solver="lbfgs", max_iter=200, random_state=seed)
+    network = MLPRegressor(
+        hidden_layer_sizes=(numbers.units,),
+        alpha=numbers.decay,
+        solver="lbfgs",
+        max_iter=numbers.steps,
+        random_state=seed,
+    )
     return [
         Ridge(),
-        GradientBoostingRegressor(n_estimators=30, max_depth=2, random_state=seed),
+        GradientBoostingRegressor(n_estimators=numbers.trees, max_depth=numbers.depth, random_state=seed),
         TransformedTargetRegressor(network, transformer=StandardScaler()),
     ]
 

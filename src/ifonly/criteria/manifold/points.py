@@ -18,12 +18,11 @@ from ifonly.criteria.manifold.hull import Costing, Hull, Slice
 from ifonly.data.schema import Numeric
 from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
-from ifonly.tolerances import DUST, ROUNDING
+from ifonly.tolerances import AT_AN_EDGE, DUST, ROUNDING
 from ifonly.tolerances import DUST as _BETTER
 from ifonly.tolerances import FEASIBILITY as _ON_GRID
 
@@ -207,15 +206,14 @@ class Seeker:
         training, goal = self.query.training, self.goal
         if not isinstance(goal, Goal):
             return np.zeros(len(self.hull.entries))
-        gaps = goal.gaps([Affine.of(k) for k in range(training.sample_scores.shape[1])], 0.0)
-        if not gaps:
+        if not goal.rows():
             return np.zeros(len(self.hull.entries))
-        lead = np.min([training.sample_scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0)
+        lead = goal.lead(training.sample_scores)
         moves = np.nan_to_num(self.hull.scaled(training.sample) - self.costing.factual)
         away = np.abs(moves).sum(axis=1)
         weight = np.exp(-0.5 * away / max(float(np.median(away)), ROUNDING))
         A = np.column_stack([moves, np.ones(len(moves))]) * weight[:, None]
-        ridge = 1e-3 * float(weight.sum()) * np.eye(A.shape[1])
+        ridge = self.tuning.ridge * float(weight.sum()) * np.eye(A.shape[1])
         slope = np.linalg.solve(A.T @ A + ridge, A.T @ (lead * weight))[:-1]
         return slope / (float(np.abs(slope).max(initial=0.0)) or 1.0)
 
@@ -318,8 +316,8 @@ class Seeker:
         """Return a point just beyond an edge that keeps `x` from the factual, if the outcome is the same there."""
         hat = self.costing.factual
         gap = np.maximum(self.step, ROUNDING)
-        down = (x > hat) & (x - lower <= gap * 1e-3 + ROUNDING) & (lower > self.lower)
-        up = (x < hat) & (upper - x <= gap * 1e-3 + ROUNDING) & (upper < self.upper)
+        down = (x > hat) & (x - lower <= gap * AT_AN_EDGE + ROUNDING) & (lower > self.lower)
+        up = (x < hat) & (upper - x <= gap * AT_AN_EDGE + ROUNDING) & (upper < self.upper)
         tries = []
         for i in np.flatnonzero(down | up):
             beyond = x.copy()

@@ -76,8 +76,8 @@ static int split_unit(Search *s, Node *node, const Choice *choice, Node *childre
         value -= net->delta[u];
         /* where the unit changes its sign; where that is next to an end, at the program's point, or in the middle */
         at = -net->delta[u];
-        if (!(at > low + AWAY * wide && at < high - AWAY * wide)) at = value;
-        if (!(at > low + AWAY * wide && at < high - AWAY * wide)) at = 0.5 * (low + high);
+        if (!(at > low + s->num.away * wide && at < high - s->num.away * wide)) at = value;
+        if (!(at > low + s->num.away * wide && at < high - s->num.away * wide)) at = 0.5 * (low + high);
     } else if ((number = keep_shift(net, shift)) < 0) return 0;
     for (int side = 0; side < 2; side++) {
         children[side] = copied_node(s, node);
@@ -133,7 +133,7 @@ static int branch(Search *s, Node *node, double t) {
     }
     drop(s, node);
     for (int i = 0; i < count; i++) {
-        if (i == count - 1 && 2 * s->dived < s->looked) s->diving = children[i], s->dived++;
+        if (i == count - 1 && (uint64_t)s->num.dives * s->dived < s->looked) s->diving = children[i], s->dived++;
         else if (!push(s, children[i])) {
             if (children[i]->bound < s->open_bound) s->open_bound = children[i]->bound;
             drop(s, children[i]);
@@ -155,16 +155,16 @@ static int look(Search *s, Node *node) {
     if (bound > node->bound) node->bound = bound;
     if (node->bound > s->budget || node->bound == INFINITY) return drop(s, node), PAUSED;
     for (int32_t i = 0; i < s->n_used; i++) t += s->lp.cost[s->used[i]] * s->lp.value[s->used[i]];
-    if (node->tries < MOST_TRIES) {
+    if (node->tries < s->num.most_tries) {
         double value, *x = s->score;
         memcpy(x, s->x, sizeof(double) * (size_t)s->most_inputs);
-        double cost = settled(s, x, s->trial_level);
+        double cost = round_point(s, x, s->trial_level);
         int fine = cost <= s->budget && changes(s, x, s->trial_level) <= s->most && broken_by(s, x, 0, &value) < 0;
         if (fine) {
             /* within rounding of a tie nothing can be said about a point: better one that has a little more */
             if (!propose(s, s->x)) {
                 memcpy(x, s->x, sizeof(double) * (size_t)s->most_inputs);
-                settled(s, x, s->trial_level);
+                round_point(s, x, s->trial_level);
                 offer(s, x, s->trial_level);
             }
             node->tries++;
@@ -173,7 +173,8 @@ static int look(Search *s, Node *node) {
             return OFFER;
         }
     }
-    int found = (s->looked < 16 || s->looked % 8 == 0) && propose(s, s->x), said = branch(s, node, t);
+    int looks = s->looked < (uint64_t)s->num.first_proposals || s->looked % (uint64_t)s->num.propose_every == 0;
+    int found = looks && propose(s, s->x), said = branch(s, node, t);
     return said == FULL ? FULL : found ? OFFER : PAUSED;
 }
 

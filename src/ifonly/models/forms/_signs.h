@@ -4,32 +4,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUND 1e-12       /* ROUNDING of tolerances.py: share by which a sum may be off */
-#define DUST 1e-9         /* DUST: widens what a budget leaves */
-#define FLOAT_ROOM 1e-14  /* FLOAT64_ROOM: share of a number within which its neighbours lie */
-#define TINY 1e-300       /* TINY: keeps a divisor from being 0 */
-#define OWN 24            /* shifts of each network under which a node is bounded */
-#define SLOTS 6           /* shifts of each network that a node hands on to its children */
-#define MOST_ROUNDS 60    /* programs of one node */
-#define MOST_ROUND 96     /* functions over an ellipsoid */
-#define MOST_ROWS 200     /* rows of one program */
-#define RECENT 64         /* shifts that a new one is compared with */
-#define MOST_TRIES 4      /* refused points of one node, after which it is split */
-#define AWAY 0.1          /* share of a range that a split leaves on either side at least */
-#define EARLY 0.1         /* share of the loosest unit's score at which an earlier one is split first */
-#define BEYOND 1e-7       /* share by which a program is solved beyond the budget, so that its bound is */
-#define PIVOT 1e-9        /* entries below this are no pivots */
-#define MOST_PIVOTS 2000  /* of one program; what is known then is a bound as well */
+#define OWN 24        /* shifts of each network under which a node is bounded */
+#define SLOTS 6       /* shifts of each network that a node hands on to its children */
+#define MOST_ROUND 96 /* functions over an ellipsoid */
+#define MOST_ROWS 200 /* rows of one program */
 
 enum { CLOSED, PAUSED, OFFER, FULL };  /* how a run ended; the order is that of signs.py */
 enum { REFUSED, TAKEN };               /* what became of an offer */
 enum { OPTIMAL, NONE, ABOVE };         /* how a program ended: solved, no point, above the budget */
+
+/* The numbers that Python hands over; signs.py has their names. */
+typedef struct {
+    /* of tolerances.py */
+    double rounding;       /* share by which a sum may be off */
+    double dust;           /* widens what a budget leaves */
+    double float_room;     /* share of a number within which its neighbours lie */
+    double tiny;           /* keeps a divisor from being 0 */
+    double smallest_pivot; /* entries below this are no pivots */
+    double same_ratio;     /* difference of ratios that count as one */
+    double kept_row;       /* to which a program keeps its rows */
+    double beyond_budget;  /* share by which a program is solved beyond the budget, so that its bound is */
+    double same_mean;      /* share by which a mean of planes must become lower for another sweep */
+    double same_plane;     /* share by which a plane must be lower to be added */
+    /* of Tuning.signs; runtime/tuning_kernels.py says what each is */
+    double away, early, cut_from, broken_from, first_ray, longer_ray, lifted, most_weight, more_weight;
+    int32_t programs, most_pivots, most_tries, recent, shift_memory, all_rows, rays, dives, first_proposals, propose_every;
+    int32_t cuts, lifted_from, tried, descents, betweens, thirds, sweeps;
+} Numbers;
 
 /* A network whose rows must not be negative anywhere in the ball around an answer.
  *
  * Inputs: the numbers of the search, its levels, and further numbers that only a shift moves; all counted from an origin.
  * A unit is max(s, 0) + slope min(s, 0) of a sum s over inputs and units of earlier blocks, 0 <= slope <= 1. */
 typedef struct {
+    const Numbers *num;
     int32_t n_in, n_units, n_rows, n_blocks, n_shifts, most_shifts;
     int round;                                  /* the ball is an ellipsoid; else a box */
     int32_t *block, *of;                        /* the first unit of each block, and behind the last; each unit's block */
@@ -75,6 +83,7 @@ typedef struct {
 
 /* Program: min cost @ v over 0 <= v <= cap with rows @ v >= rhs. Its dictionary: basic = beta + t @ (what others differ by). */
 typedef struct {
+    const Numbers *num;
     int32_t n, m, pivots;
     double *rows, *rhs, *cap, *cost;
     double *t, *beta, *z, *value, *y, *ray;
@@ -96,6 +105,7 @@ typedef struct {
 } Mean;
 
 typedef struct {
+    Numbers num;
     int32_t n, n_levels, n_categories, n_nets, most, most_items, most_inputs, most_units;
     double *home, *origin, *rate, *square, *price, *step, *room, *level_cost;
     double *axes;       /* half-axes of an ellipsoid around home that points lie in; NULL: there is none */
@@ -198,7 +208,7 @@ static Split *new_split(Search *s, Split *before, int32_t net, int32_t unit) {
 /* Keep a shift of a network; its number, or that of a recent one that is the same; -1: there is no room for it. */
 static int32_t keep_shift(Net *net, const double *shift) {
     size_t n = (size_t)net->n_in;
-    for (int32_t k = net->n_shifts, last = k > RECENT ? k - RECENT : 0; k-- > last;)
+    for (int32_t k = net->n_shifts, last = k > net->num->recent ? k - net->num->recent : 0; k-- > last;)
         if (!memcmp(net->shifts + (size_t)k * n, shift, n * sizeof(double))) return k;
     if (net->n_shifts == net->most_shifts) {
         int32_t more = 2 * net->most_shifts + 64;

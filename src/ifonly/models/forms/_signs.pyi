@@ -1,9 +1,10 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 def opened(
     features: Sequence[Any],
     networks: Sequence[Sequence[Any]],
+    numbers: Mapping[str, float],
     passes: Sequence[float],
     asked: Sequence[float],
     rounds: Sequence[int],

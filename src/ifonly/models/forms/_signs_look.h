@@ -79,7 +79,7 @@ static int cut_row(Search *s, int32_t which, int32_t row, int32_t k, const doubl
     value = constant = plane(s, which, row, shift, t, gains) - 0.5 * slack;
     for (int32_t e = 0; e < s->n_items; e++) value += gains[e] * p->value[e];
     if (slack > 0.0) value += p->value[s->n_items];
-    if (!(value < -0.05 * net->passes - DUST * fabs(constant) * (s->slack > 0.0))) return 0;
+    if (!(value < -s->num.cut_from * net->passes - s->num.dust * fabs(constant) * (s->slack > 0.0))) return 0;
     return add_scaled(s, which, row, k, -constant);
 }
 
@@ -89,7 +89,7 @@ static int cut(Search *s, const Node *node, int32_t which, int32_t k, double t) 
     int32_t least = 0, added = 0;
     const double *shift = recall(s, which, k, &least);
     for (int32_t row = 0; row < net->n_rows; row++)
-        if (net->n_rows <= 4 || row == least) added += cut_row(s, which, row, k, shift, t);
+        if (net->n_rows <= s->num.all_rows || row == least) added += cut_row(s, which, row, k, shift, t);
     for (const Split *split = node->splits; split; split = split->before)
         if (split->net == which && split->shift >= 0 && is_under(net, split, split->unit, shift))
             added += cut_row(s, which, split_row(net, split), k, shift, t);
@@ -112,7 +112,7 @@ static int further(Search *s, int32_t which, const Node *node, double t) {
         total += p->y[r], count++;
     }
     if (count) {
-        for (int32_t j = 0; j < net->n_in; j++) s->shift[j] *= (1.0 - ROUND) / total;
+        for (int32_t j = 0; j < net->n_in; j++) s->shift[j] *= (1.0 - s->num.rounding) / total;
         if (count > 1 && (k = take_shift(s, which, node, -1)) >= 0 && cut(s, node, which, k, t)) return 1;
         if (count == 1)
             for (int32_t r = 0; r < p->m; r++)
@@ -124,7 +124,7 @@ static int further(Search *s, int32_t which, const Node *node, double t) {
             if ((k = take_shift(s, which, node, -1)) >= 0 && cut(s, node, which, k, t)) return 1;
         }
     }
-    if (worst_shift(s, which, s->x) < -0.1 * net->passes) {
+    if (worst_shift(s, which, s->x) < -s->num.broken_from * net->passes) {
         memcpy(s->shift, s->worst, sizeof(double) * (size_t)net->n_in);
         int32_t number = keep_shift(net, s->worst);
         if ((k = take_shift(s, which, node, number)) >= 0 && cut(s, node, which, k, t)) return 1;
@@ -149,13 +149,13 @@ static double read_point(Search *s) {
 /* Solve the node's program with all rows that are found; the bound of the node. */
 static double bounded(Search *s, Node *node) {
     Lp *p = &s->lp;
-    double bound = s->base - ROUND * fabs(s->base), all = 0.0;
+    double bound = s->base - s->num.rounding * fabs(s->base), all = 0.0;
     for (int32_t e = 0; e < s->n_items; e++) {
         p->cost[e] = s->items[e].cost, p->cap[e] = s->items[e].cap;
         all += s->items[e].cost * s->items[e].cap;
     }
     if (s->slack > 0.0) p->cost[s->n_items] = 1.0, p->cap[s->n_items] = s->slack, all += s->slack;
-    all = all * (1.0 + DUST) + DUST;  /* no point of the program costs more */
+    all = all * (1.0 + s->num.dust) + s->num.dust;  /* no point of the program costs more */
     begin_program(p, s->n_items + (s->slack > 0.0));
     add_known(s, node);
     for (int32_t i = 0; i < s->n_nets; i++) {
@@ -168,14 +168,14 @@ static double bounded(Search *s, Node *node) {
             if (take_shift(s, i, node, number) == -2) return INFINITY;
         }
     }
-    for (int rounds = 0; rounds < MOST_ROUNDS; rounds++) {
+    for (int rounds = 0; rounds < s->num.programs; rounds++) {
         double most = s->budget - s->base < all ? s->budget - s->base : all;
         /* beyond the budget by more than rounding takes off the bound again */
-        int ended = solve(p, most + BEYOND * (fabs(most) + s->slack)), added = 0;
+        int ended = solve(p, most + s->num.beyond_budget * (fabs(most) + s->slack)), added = 0;
         double t;
         s->work += (uint64_t)(p->m + 4) * (uint64_t)(p->n + 4) * (uint64_t)(p->pivots + 1), p->pivots = 0;
         if (ended != OPTIMAL) {
-            double beyond = bound_of(p, ended, most), known = s->base + beyond - ROUND * fabs(s->base);
+            double beyond = bound_of(p, ended, most), known = s->base + beyond - s->num.rounding * fabs(s->base);
             read_point(s);
             if (beyond > all) return INFINITY;
             return known > bound ? known : bound;
@@ -187,7 +187,7 @@ static double bounded(Search *s, Node *node) {
         if (!added || p->m >= MOST_ROWS) break;
     }
     read_multipliers(p);
-    double known = s->base + proven(p, p->y) - ROUND * fabs(s->base);
+    double known = s->base + proven(p, p->y) - s->num.rounding * fabs(s->base);
     return known > bound ? known : bound;
 }
 
@@ -221,7 +221,7 @@ static void weigh(Search *s, int32_t which, int32_t row, int32_t k, double y, do
         most = up > 0.0 ? net->end_high[j] - point : point - net->end_low[j];
         if (most > reach) most = reach;
         if (own < 0.0) own = 0.0;
-        if (own < reach && up * shift[j] >= own * (1.0 - DUST) && y * fabs(net->coef[j]) * (most - own) > best->score)
+        if (own < reach && up * shift[j] >= own * (1.0 - s->num.dust) && y * fabs(net->coef[j]) * (most - own) > best->score)
             *best = (Choice){y * fabs(net->coef[j]) * (most - own), point, -1, -1, j, -1};
     }
 }
@@ -236,13 +236,13 @@ static void prefer_early(const Search *s, Choice *best) {
         int32_t top = net->block[b];
         for (int32_t u = top; u < net->block[b + 1]; u++)
             if (score[u] > score[top]) top = u;
-        if (score[top] < EARLY * best->score) continue;
+        if (score[top] < s->num.early * best->score) continue;
         *best = (Choice){score[top], 0.0, best->net, top, -1, s->by[(size_t)best->net * (size_t)s->most_units + (size_t)top]};
         return;
     }
 }
 
-/* Where to split: the unit whose line is most loose at the program's point, or the feature that costs most beyond its line. */
+/* The split of a node: the unit whose line is most loose at the program's point, or the feature that costs most beyond its line. */
 static Choice choose(Search *s, const Node *node, double t) {
     Lp *p = &s->lp;
     if (s->axes) p->m = 0;  /* there is no program; the network's one shift is none, and all that is loose counts */
@@ -262,7 +262,7 @@ static Choice choose(Search *s, const Node *node, double t) {
             Net *net = s->nets + i;
             int32_t row = 0;
             const double *shift = recall(s, i, k, &row);
-            if (row_value(net, row) < -0.1 * net->passes) weigh(s, i, row, k, total, t, &best);
+            if (row_value(net, row) < -s->num.broken_from * net->passes) weigh(s, i, row, k, total, t, &best);
             for (const Split *split = node->splits; split; split = split->before) {
                 if (split->net != i || split->shift < 0 || !is_under(net, split, split->unit, shift)) continue;
                 recall(s, i, k, &row);
@@ -274,7 +274,7 @@ static Choice choose(Search *s, const Node *node, double t) {
         double move = fabs(s->x[k] - s->near[k]), away = fabs(s->x[k] - s->home[k]), raw = s->x[k] + s->origin[k];
         double part = cost_at(s, k, away) - s->least[k] - s->onward[k] * move;
         if (s->step[k] > 0.0) part += fabs(raw / s->step[k] - rint(raw / s->step[k])) * s->step[k] * s->onward[k];
-        if (is_open(s, k) && part > best.score && part > DUST * s->onward[k] * (s->high[k] - s->low[k]))
+        if (is_open(s, k) && part > best.score && part > s->num.dust * s->onward[k] * (s->high[k] - s->low[k]))
             best = (Choice){part, s->x[k], -1, -1, k, -1};
     }
     for (int32_t c = 0; c < s->n_categories; c++) {
@@ -287,7 +287,7 @@ static Choice choose(Search *s, const Node *node, double t) {
             else if (w > second) second = w;
             if (w > 0.0) weight += w * (s->level_cost[e] - s->least[s->n + c]);
         }
-        if (open > 1 && second > DUST && weight + DUST > best.score) best = (Choice){weight + DUST, 0.0, -1, -1, s->n + c, -1};
+        if (open > 1 && second > s->num.dust && weight + s->num.dust > best.score) best = (Choice){weight + s->num.dust, 0.0, -1, -1, s->n + c, -1};
     }
     /* where costs are values of a row, what is loose may be its rounding: then only points between those of grids are left */
     int by_row = s->slack > 0.0 || s->axes;
@@ -295,14 +295,14 @@ static Choice choose(Search *s, const Node *node, double t) {
     double widest = 0.0;
     best = (Choice){0.0, 0.0, -1, -1, -1, -1};
     for (int32_t k = 0; k < s->n; k++) {
-        double wide = s->onward[k] * (s->high[k] - s->low[k]) + TINY;
+        double wide = s->onward[k] * (s->high[k] - s->low[k]) + s->num.tiny;
         if (is_open(s, k) && wide > widest && (s->step[k] > 0.0 || !by_row))
             widest = wide, best = (Choice){wide, s->x[k], -1, -1, k, -1};
     }
     for (int32_t c = 0; best.score == 0.0 && c < s->n_categories; c++) {
         int32_t open = 0;
         for (int32_t e = s->first[c]; e < s->first[c + 1]; e++) open += s->allowed[e] != 0;
-        if (open > 1) best = (Choice){TINY, 0.0, -1, -1, s->n + c, -1};
+        if (open > 1) best = (Choice){s->num.tiny, 0.0, -1, -1, s->n + c, -1};
     }
     return best;
 }

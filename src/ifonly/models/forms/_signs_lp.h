@@ -80,9 +80,9 @@ static int32_t entering(Lp *p, int32_t i, double dir, double need) {
         double least = INFINITY, size = 0.0;
         for (int32_t k = 0; k < n; k++) {
             double by = p->upper[k] ? -dir * row[k] : dir * row[k];
-            if (p->flipped[k] || by <= PIVOT) continue;
+            if (p->flipped[k] || by <= p->num->smallest_pivot) continue;
             double ratio = fabs(p->z[k]) / by;
-            if (ratio < least - 1e-13 || (ratio <= least + 1e-13 && by > size)) best = k, least = ratio, size = by;
+            if (ratio < least - p->num->same_ratio || (ratio <= least + p->num->same_ratio && by > size)) best = k, least = ratio, size = by;
         }
         if (best < 0) return -1;
         double range = cap_of(p, p->column[best]);
@@ -103,10 +103,10 @@ static void flip(Lp *p) {
 
 /* Solve; NONE leaves in `ray` the multipliers that show it. */
 static int solve(Lp *p, double above) {
-    int32_t n = p->n, end = p->pivots + MOST_PIVOTS;
+    int32_t n = p->n, end = p->pivots + p->num->most_pivots;
     for (;;) {
         int32_t i = -1;
-        double most = 1e-10, dir = 0.0, bound = 0.0;
+        double most = p->num->kept_row, dir = 0.0, bound = 0.0;
         if (p->objective > above || p->pivots >= end) return ABOVE;
         for (int32_t r = 0; r < p->m; r++) {
             double cap = cap_of(p, p->basic[r]);
@@ -150,7 +150,7 @@ static double proven(const Lp *p, const double *y) {
         if (left < 0.0) total += left * p->cap[j];
         size += all * p->cap[j];
     }
-    total -= ROUND * size;
+    total -= p->num->rounding * size;
     return total == total ? total : -INFINITY;
 }
 
@@ -159,8 +159,8 @@ static double bound_of(Lp *p, int ended, double above) {
     read_multipliers(p);
     double best = proven(p, p->y);
     if (ended != NONE) return best;
-    double times = 1e-3;
-    for (int tries = 0; tries < 60 && best <= above; tries++, times *= 4.0) {
+    double times = p->num->first_ray;
+    for (int tries = 0; tries < p->num->rays && best <= above; tries++, times *= p->num->longer_ray) {
         for (int32_t r = 0; r < p->m; r++) p->y[r] += times * p->ray[r];
         double more = proven(p, p->y);
         if (more > best) best = more;

@@ -7,13 +7,13 @@ static double cost_at(const Search *s, int32_t k, double distance) {
     return s->rate[k] * distance + s->square[k] * distance * distance + (distance > 0.0 ? s->price[k] : 0.0);
 }
 
-/* How far from home a number may be for so much, rounded up. */
+/* The distance from home that a number may have for so much, rounded up. */
 static double reach_for(const Search *s, int32_t k, double spare) {
     double left = spare - s->price[k] > 0.0 ? spare - s->price[k] : 0.0;
     if (!(s->rate[k] + s->square[k] > 0.0)) return spare >= s->price[k] ? INFINITY : 0.0;
     double far = 2.0 * left / (s->rate[k] + sqrt(s->rate[k] * s->rate[k] + 4.0 * s->square[k] * left));
     if (far != far) return spare >= s->price[k] ? INFINITY : 0.0;
-    return far * (1.0 + ROUND) + FLOAT_ROOM * fabs(s->origin[k] + s->home[k]);
+    return far * (1.0 + s->num.rounding) + s->num.float_room * fabs(s->origin[k] + s->home[k]);
 }
 
 /* From grid point to grid point, a little wider. */
@@ -47,7 +47,7 @@ static int cheapest(Search *s) {
     return 1;
 }
 
-/* Where as many features must change as may, the others stay; 0: more must. */
+/* The others stay where as many features must change as may; 0: more must. */
 static int counted(Search *s) {
     if (s->most >= s->n + s->n_categories) return 1;
     int32_t changed = 0;
@@ -75,18 +75,18 @@ static int reduced(Search *s, const Node *node) {
     memcpy(s->allowed, node->allowed, (size_t)s->n_levels);
     if (!cheapest(s) || !counted(s) || !cheapest(s)) return 0;
     if (!isfinite(s->budget)) return s->spare = INFINITY, 1;
-    if (s->base > s->budget * (1.0 + DUST)) return 0;
+    if (s->base > s->budget * (1.0 + s->num.dust)) return 0;
     for (int32_t k = 0; k < s->n; k++) {
-        double far = reach_for(s, k, s->budget - s->base + s->least[k] + DUST * fabs(s->budget));
+        double far = reach_for(s, k, s->budget - s->base + s->least[k] + s->num.dust * fabs(s->budget));
         if (s->home[k] - far > s->low[k]) s->low[k] = s->home[k] - far;
         if (s->home[k] + far < s->high[k]) s->high[k] = s->home[k] + far;
         snap(s, k);
     }
     for (int32_t c = 0; c < s->n_categories; c++)
         for (int32_t e = s->first[c]; e < s->first[c + 1]; e++)
-            s->allowed[e] &= s->level_cost[e] <= s->budget - s->base + s->least[s->n + c] + DUST * fabs(s->budget);
+            s->allowed[e] &= s->level_cost[e] <= s->budget - s->base + s->least[s->n + c] + s->num.dust * fabs(s->budget);
     if (!cheapest(s)) return 0;
-    s->spare = s->budget - s->base + DUST * fabs(s->budget);
+    s->spare = s->budget - s->base + s->num.dust * fabs(s->budget);
     return 1;
 }
 
@@ -95,7 +95,7 @@ static double onward_of(const Search *s, int32_t k) {
     double away = fabs(s->near[k] - s->home[k]), up = s->high[k] - s->near[k], down = s->near[k] - s->low[k];
     double on = s->rate[k] + 2.0 * s->square[k] * away, width = up > down ? up : down;
     if (away > 0.0 || !(s->price[k] > 0.0)) return on;
-    double best = sqrt(s->price[k] / (s->square[k] > TINY ? s->square[k] : TINY));
+    double best = sqrt(s->price[k] / (s->square[k] > s->num.tiny ? s->square[k] : s->num.tiny));
     if (width < best) best = width;
     return best > 0.0 ? on + s->price[k] / best + s->square[k] * best : on;
 }
@@ -104,7 +104,7 @@ static void add_item(Search *s, int32_t input, int32_t base, int32_t group, doub
     Item *item = s->items + s->n_items++;
     item->input = input, item->base = base, item->group = group;
     /* in units of cost; what costs next to nothing counts as free, in units of its width */
-    if (rate * width > DUST * (isfinite(s->spare) ? s->spare : 1.0)) {
+    if (rate * width > s->num.dust * (isfinite(s->spare) ? s->spare : 1.0)) {
         item->unit = sign / rate, item->cost = 1.0, item->cap = rate * width;
     } else {
         item->unit = sign * width, item->cost = 0.0, item->cap = 1.0;
@@ -159,8 +159,8 @@ static double most_gain(const Search *s, const double *gains, double sign, doubl
         if (best < 0 || gain > sign * gains[best]) best = e;
     }
     if (best >= 0 && sign * gains[best] > first) first = sign * gains[best];
-    if (rate) *rate = first * (1.0 + ROUND);
-    if (caps <= left) return (total + all) * (1.0 + ROUND);
+    if (rate) *rate = first * (1.0 + s->num.rounding);
+    if (caps <= left) return (total + all) * (1.0 + s->num.rounding);
     while (best >= 0 && left > 0.0) {
         double gain = sign * gains[best], cap = s->items[best].cap;
         s->taken[best] = 1;
@@ -180,7 +180,7 @@ static double most_gain(const Search *s, const double *gains, double sign, doubl
         for (int32_t e = 0; e < s->n_items; e++)
             if (!s->taken[e] && (best < 0 || sign * gains[e] > sign * gains[best])) best = e;
     }
-    return total * (1.0 + ROUND);
+    return total * (1.0 + s->num.rounding);
 }
 
 /* The first and the last point of a number's grid between two ends, counted in steps. */
@@ -216,8 +216,9 @@ static int split_number(const Search *s, int32_t k, double low, double high, dou
         return 3;
     }
     double wide = high - low, middle = at;
-    if (!(at > low + AWAY * wide)) middle = low + AWAY * wide;
-    if (!(at < high - AWAY * wide)) middle = high - AWAY * wide;
+    if (!(at > low + s->num.away * wide)) middle = low + s->num.away * wide;
+    if (!(at < high - s->num.away * wide)) middle = high - s->num.away * wide;
+    if (!(low < middle && middle < high)) middle = 0.5 * (low + high);  /* by rounding, where next to nothing is between */
     if (step > 0.0) {
         double first, last, cell = floor((at + origin + 2.0 * room) / step);
         grid_ends(s, k, low, high, &first, &last);

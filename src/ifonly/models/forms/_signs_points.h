@@ -7,7 +7,7 @@
 static void least_shift(const Search *s, const Net *net, const double *x, const double *slopes, double *shift) {
     double by = 0.0;
     for (int32_t rounds = 0; net->round && rounds <= net->n_in; rounds++) {
-        double rest = 1.0 - ROUND, length = 0.0;
+        double rest = 1.0 - s->num.rounding, length = 0.0;
         for (int32_t j = 0; j < net->n_in; j++) {
             double reach = net->reach[j], own = reach * slopes[j], least, most;
             if (own == 0.0) continue;
@@ -16,8 +16,8 @@ static void least_shift(const Search *s, const Net *net, const double *x, const 
             if (reach * fabs(own) * by > end) rest -= part * part;
             else length += own * own;
         }
-        double next = length > 0.0 && rest > 0.0 ? sqrt(rest / length) * (1.0 - ROUND) : 0.0;
-        if (!(next > by * (1.0 + DUST))) break;
+        double next = length > 0.0 && rest > 0.0 ? sqrt(rest / length) * (1.0 - s->num.rounding) : 0.0;
+        if (!(next > by * (1.0 + s->num.dust))) break;
         by = next;
     }
     for (int32_t j = 0; j < net->n_in; j++) {
@@ -59,7 +59,7 @@ static void between(Search *s, Net *net, const double *x, const double *from, co
     add_shift(net, from, first);
     for (int32_t j = 0; j < net->n_in; j++) s->step_shift[j] = to[j] - from[j];
     add_shift(net, s->step_shift, all);
-    for (int halves = 0; halves < 12; halves++) {
+    for (int cuts = 0; cuts < s->num.thirds; cuts++) {
         double thirds[2] = {low + (high - low) / 3.0, high - (high - low) / 3.0}, value[2];
         for (int i = 0; i < 2; i++) {
             for (int32_t j = 0; j < net->n_in; j++) net->h[j] = x[j] + from[j] + thirds[i] * s->step_shift[j];
@@ -69,7 +69,7 @@ static void between(Search *s, Net *net, const double *x, const double *from, co
         if (value[0] < value[1]) high = thirds[1];
         else low = thirds[0];
     }
-    s->work += 24 * (uint64_t)(net->n_units + net->n_in);
+    s->work += 2 * (uint64_t)s->num.thirds * (uint64_t)(net->n_units + net->n_in);
     if (at >= 0.0)
         for (int32_t j = 0; j < net->n_in; j++) s->worst[j] = from[j] + at * s->step_shift[j];
 }
@@ -91,7 +91,7 @@ static double worst_shift(Search *s, int32_t which, const double *x) {
         fit(s, net, x, s->shift);
         try_shift(s, net, x, s->shift, &best);
     }
-    for (int32_t k = net->n_shifts, last = k > 6 ? k - 6 : 0; k-- > last;) {
+    for (int32_t k = net->n_shifts, last = k > s->num.tried ? k - s->num.tried : 0; k-- > last;) {
         memcpy(s->shift, net->shifts + (size_t)k * net->n_in, bytes);
         fit(s, net, x, s->shift);
         try_shift(s, net, x, s->shift, &best);
@@ -99,7 +99,7 @@ static double worst_shift(Search *s, int32_t which, const double *x) {
     for (int from = 0; from < 2; from++) {  /* from the point itself, then from the worst so far */
         if (from) memcpy(s->shift, s->worst, bytes);
         else memset(s->shift, 0, bytes);
-        for (int steps = 0; steps < 4; steps++) {
+        for (int steps = 0; steps < s->num.descents; steps++) {
             double before = best;
             downhill(s, net, x, s->shift, s->trial);
             try_shift(s, net, x, s->trial, &best);
@@ -109,22 +109,22 @@ static double worst_shift(Search *s, int32_t which, const double *x) {
     }
     for (int32_t j = 0; j < net->n_in; j++)
         if (net->step[j] > 0.0 && net->reach[j] > 0.0) return best;  /* between two shifts on grids there may be none */
-    for (int steps = 0; steps < 4; steps++) {
+    for (int steps = 0; steps < s->num.betweens; steps++) {
         double before = best;
         downhill(s, net, x, s->worst, s->trial);
         memcpy(s->shift, s->worst, bytes);
         between(s, net, x, s->shift, s->trial, &best);
-        if (!(best < before - 0.1 * net->passes)) break;
+        if (!(best < before - s->num.broken_from * net->passes)) break;
     }
     return best;
 }
 
 /* The point of a program as one that can be returned: levels that are chosen, numbers on their grids, in place; its cost. */
-static double settled(const Search *s, double *x, int32_t *level) {
+static double round_point(const Search *s, double *x, int32_t *level) {
     double cost = s->elsewhere, length = 0.0;
     for (int32_t k = 0; s->axes && k < s->n; k++) length += (x[k] - s->home[k]) / s->axes[k] * ((x[k] - s->home[k]) / s->axes[k]);
     if (length > 1.0)
-        for (int32_t k = 0; k < s->n; k++) x[k] = s->home[k] + (x[k] - s->home[k]) / (sqrt(length) * (1.0 + ROUND));
+        for (int32_t k = 0; k < s->n; k++) x[k] = s->home[k] + (x[k] - s->home[k]) / (sqrt(length) * (1.0 + s->num.rounding));
     for (int32_t k = 0; k < s->n; k++) {
         double step = s->step[k], raw = x[k] + s->origin[k];
         if (step > 0.0) {
@@ -136,7 +136,7 @@ static double settled(const Search *s, double *x, int32_t *level) {
     for (int32_t c = 0; c < s->n_categories; c++) {
         int32_t best = s->cheapest[c];
         for (int32_t e = s->first[c]; e < s->first[c + 1]; e++)
-            if (s->allowed[e] && x[s->n + e] > x[s->n + best] + DUST) best = e;
+            if (s->allowed[e] && x[s->n + e] > x[s->n + best] + s->num.dust) best = e;
         for (int32_t e = s->first[c]; e < s->first[c + 1]; e++) x[s->n + e] = e == best;
         level[c] = best, cost += s->level_cost[best];
     }
@@ -155,7 +155,7 @@ static void offer(Search *s, const double *x, const int32_t *level) {
     memcpy(s->offer_level, level, 4 * (size_t)s->n_categories);
 }
 
-/* The network of a shift that breaks a settled point, or leaves it less than is asked for; in `worst` then; -1: none is found. */
+/* The network of a shift that breaks a rounded point, or leaves it less than is asked for; in `worst` then; -1: none is found. */
 static int32_t broken_by(Search *s, const double *x, int asks, double *value) {
     for (int32_t i = 0; i < s->n_nets; i++)
         if ((*value = worst_shift(s, i, x)) < (asks ? s->nets[i].asked : -s->nets[i].passes)) return i;
@@ -168,10 +168,10 @@ static int propose(Search *s, const double *from) {
     Lp *p = &s->pieces;
     double *x = s->score, more = 0.0, value;  /* scores are not needed while points are looked for */
     memcpy(x, from, sizeof(double) * (size_t)s->most_inputs);
-    double cost = settled(s, x, s->trial_level);
+    double cost = round_point(s, x, s->trial_level);
     for (int32_t e = 0; e < s->n_items; e++) p->cost[e] = s->items[e].cost, p->cap[e] = s->items[e].group < 0 ? s->items[e].cap : 0.0;
     begin_program(p, s->n_items);
-    for (int tries = 0; tries < 12; tries++) {
+    for (int tries = 0; tries < s->num.cuts; tries++) {
         int32_t which = broken_by(s, x, 1, &value), row = 0;
         if (which < 0) {
             if (cost > s->budget || changes(s, x, s->trial_level) > s->most) return 0;
@@ -185,14 +185,14 @@ static int propose(Search *s, const double *from) {
         for (int32_t j = 0; j < net->n_in; j++)
             constant += s->slopes[j] * ((j < s->n ? s->near[j] : x[j]) + s->worst[j]);
         for (int32_t e = 0; e < s->n_items; e++) gains[e] = gain_of(s->items + e, s->slopes);
-        if (tries >= 6) more += 1.1 * (net->asked - value);
+        if (tries >= s->num.lifted_from) more += s->num.lifted * (net->asked - value);
         add_row(p, 0.5 * net->passes + 2.0 * net->asked + more - constant);
         if (solve(p, INFINITY) != OPTIMAL) return 0;
         read_values(p);
         for (int32_t k = 0; k < s->n; k++) x[k] = s->near[k];
         for (int32_t e = 0; e < s->n_items; e++)
             if (s->items[e].group < 0) x[s->items[e].input] += s->items[e].unit * p->value[e];
-        cost = settled(s, x, s->trial_level);
+        cost = round_point(s, x, s->trial_level);
         if (cost > s->budget) return 0;
     }
     return 0;

@@ -27,7 +27,7 @@ static int add_function(Search *s, Mean *mean, const double *slopes, double at_h
     return 1;
 }
 
-/* Where sqrt(size + 2 along d + square d^2) + slope d is least, between two ends. */
+/* The minimiser of sqrt(size + 2 along d + square d^2) + slope d between two ends. */
 static double best_move(double size, double along, double square, double slope, double low, double high) {
     double rest = size * square - along * along, move;
     if (rest < 0.0) rest = 0.0;
@@ -55,15 +55,15 @@ static void weigh_functions(Search *s, Mean *mean) {
         for (int32_t j = 0; j < mean->m; j++) mean->q[i] += mean->w[j] * mean->gram[(size_t)i * MOST_ROUND + j];
     }
     for (int32_t i = 0; i < mean->m; i++) size += mean->w[i] * mean->q[i];
-    for (int sweeps = 0; sweeps < 200; sweeps++) {
+    for (int sweeps = 0; sweeps < s->num.sweeps; sweeps++) {
         double value = sqrt(size > 0.0 ? size : 0.0), scale = value;
         for (int32_t i = 0; i < mean->m; i++) value += mean->w[i] * mean->c[i], scale += mean->w[i] * fabs(mean->c[i]);
-        if (!(value < before - 1e-9 * scale) || value < -scale) break;
+        if (!(value < before - s->num.same_mean * scale) || value < -scale) break;
         before = value;
         for (int32_t i = 0; i < mean->m; i++) {
             double *gram = mean->gram + (size_t)i * MOST_ROUND;
             if (!mean->is_plane[i]) {
-                double by = best_move(size, mean->q[i], gram[i], mean->c[i], -mean->w[i], 1e6 + 10.0 * mean->w[i]);
+                double by = best_move(size, mean->q[i], gram[i], mean->c[i], -mean->w[i], s->num.most_weight + s->num.more_weight * mean->w[i]);
                 if (by != 0.0) move_weight(mean, i, by, &size);
                 continue;
             }
@@ -97,7 +97,7 @@ static double highest(const Search *s, const Mean *mean, double *at) {
     for (int32_t k = 0; k < mean->n; k++) length += at[k] * at[k];
     length = sqrt(length);
     for (int32_t k = 0; k < mean->n; k++) at[k] = s->home[k] + (length > 0.0 ? s->axes[k] * (at[k] / length) : 0.0);
-    total += length + ROUND * sizes;
+    total += length + s->num.rounding * sizes;
     return total == total ? total : INFINITY;
 }
 
@@ -115,7 +115,7 @@ static int add_row_plane(Search *s, Mean *mean, int32_t row, double known) {
     forward(net, s->x, s->shift, &least);
     value = plane(s, 0, row, s->shift, 0.0, s->gains);
     for (int32_t k = 0; k < s->n; k++) beside += net->coef[k] * (s->x[k] - s->near[k]);
-    if (known < INFINITY && !(value + beside < known - 1e-7 * (fabs(known) + fabs(value)))) return 0;
+    if (known < INFINITY && !(value + beside < known - s->num.same_plane * (fabs(known) + fabs(value)))) return 0;
     return add_function(s, mean, net->coef, at_home(s, net->coef, value), row < net->n_rows);
 }
 
@@ -135,16 +135,16 @@ static double row_bound(Search *s, Node *node, Mean *mean) {
     }
     memcpy(s->x, s->at_base, sizeof(double) * (size_t)s->most_inputs);
     s->n_used = 0;
-    for (int rounds = 0; rounds < MOST_ROUNDS; rounds++) {
+    for (int rounds = 0; rounds < s->num.programs; rounds++) {
         int added = add_row_plane(s, mean, 0, rounds ? best : INFINITY);
         for (const Split *split = node->splits; split; split = split->before)
             if (split->shift >= 0) added += add_row_plane(s, mean, split_row(net, split), 0.0);
         for (int32_t k = 0; k < s->n; k++) {  /* ends of values are functions as well */
             double end = s->x[k] < s->low[k] ? s->low[k] : s->high[k], sign = s->x[k] < s->low[k] ? 1.0 : -1.0;
-            if (sign * (s->x[k] - end) >= -DUST * s->axes[k]) continue;
+            if (sign * (s->x[k] - end) >= -s->num.dust * s->axes[k]) continue;
             memset(s->slopes, 0, sizeof(double) * (size_t)s->n);
             s->slopes[k] = sign;
-            added += add_function(s, mean, s->slopes, sign * (s->home[k] - end) + DUST * s->axes[k], 0);
+            added += add_function(s, mean, s->slopes, sign * (s->home[k] - end) + s->num.dust * s->axes[k], 0);
         }
         if (!added) break;
         weigh_functions(s, mean);

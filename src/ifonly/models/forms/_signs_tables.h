@@ -5,6 +5,29 @@ enum {
 };
 
 #include "_copied.h"
+#include "_numbers.h"
+
+static const Number NUMBERS[] = {
+    DOUBLE(Numbers, rounding), DOUBLE(Numbers, dust), DOUBLE(Numbers, float_room), DOUBLE(Numbers, tiny), DOUBLE(Numbers, smallest_pivot),
+    DOUBLE(Numbers, same_ratio), DOUBLE(Numbers, kept_row), DOUBLE(Numbers, beyond_budget), DOUBLE(Numbers, same_mean),
+    DOUBLE(Numbers, same_plane), DOUBLE(Numbers, away), DOUBLE(Numbers, early), DOUBLE(Numbers, cut_from), DOUBLE(Numbers, broken_from),
+    DOUBLE(Numbers, first_ray), DOUBLE(Numbers, longer_ray), DOUBLE(Numbers, lifted), DOUBLE(Numbers, most_weight), DOUBLE(Numbers, more_weight),
+    COUNT(Numbers, programs), COUNT(Numbers, most_pivots), COUNT(Numbers, most_tries), COUNT(Numbers, recent), COUNT(Numbers, shift_memory),
+    COUNT(Numbers, all_rows), COUNT(Numbers, rays), COUNT(Numbers, dives), COUNT(Numbers, first_proposals), COUNT(Numbers, propose_every),
+    COUNT(Numbers, cuts), COUNT(Numbers, lifted_from), COUNT(Numbers, tried), COUNT(Numbers, descents), COUNT(Numbers, betweens),
+    COUNT(Numbers, thirds), COUNT(Numbers, sweeps),
+};
+
+static int read_all_numbers(Search *s, PyObject *given) {
+    Numbers *num = &s->num;
+    if (!read_numbers(given, NUMBERS, sizeof NUMBERS / sizeof *NUMBERS, num)) return 0;
+    /* a node has one program at least, and what is divided by is not 0 */
+    if (num->programs < 1) num->programs = 1;
+    if (num->shift_memory < 1) num->shift_memory = 1;
+    if (num->propose_every < 1) num->propose_every = 1;
+    s->lp.num = s->pieces.num = num;
+    return 1;
+}
 
 static void release_program(Lp *p) {
     void *blocks[] = {p->rows, p->rhs, p->cap, p->cost, p->t, p->beta, p->z, p->value, p->y, p->ray, p->basic, p->column, p->upper, p->flipped};
@@ -37,7 +60,7 @@ static void release(Search *s) {
 
 static void forget(PyObject *capsule) { release((Search *)PyCapsule_GetPointer(capsule, NAME)); }
 
-/* Read a network; its shifts may take an eighth of the memory. */
+/* Read a network; its shifts may take a part of the memory. */
 static int read_net(const Search *s, Net *net, PyObject *parts) {
     size_t inputs = 0, units = 0, rows = 0, blocks = 0;
     if (PySequence_Size(parts) != N_PARTS) {
@@ -53,7 +76,8 @@ static int read_net(const Search *s, Net *net, PyObject *parts) {
                (net->row_room = copied(parts, N_ROW_ROOM, 8, (long long)rows, NULL)) && (net->end_low = copied(parts, N_END_LOW, 8, (long long)inputs, NULL)) &&
                (net->end_high = copied(parts, N_END_HIGH, 8, (long long)inputs, NULL)) && (net->step = copied(parts, N_GRID, 8, (long long)inputs, NULL));
     if (!fine) return 0;
-    net->shift_bytes = s->most_bytes / 8;
+    net->num = &s->num;
+    net->shift_bytes = s->most_bytes / (size_t)s->num.shift_memory;
     net->n_in = (int32_t)inputs, net->n_units = (int32_t)units, net->n_rows = (int32_t)rows, net->n_blocks = (int32_t)blocks - 1;
     fine = units > 0 && rows > 0 && blocks > 1 && inputs >= (size_t)(s->n + s->n_levels) && net->block[0] == 0 && net->block[blocks - 1] == (int32_t)units;
     for (size_t b = 0; fine && b + 1 < blocks; b++) fine = net->block[b] < net->block[b + 1];
@@ -132,12 +156,12 @@ static int begin(Search *s, PyObject *tables) {
 }
 
 static PyObject *opened(PyObject *self, PyObject *args) {
-    PyObject *tables, *nets, *passes, *asked, *rounds;
+    PyObject *tables, *nets, *numbers, *passes, *asked, *rounds;
     double elsewhere, slack;
     long long most, most_bytes;
     size_t n = 0, levels = 0, categories = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOOddLL", &tables, &nets, &passes, &asked, &rounds, &elsewhere, &slack, &most, &most_bytes)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOOOOddLL", &tables, &nets, &numbers, &passes, &asked, &rounds, &elsewhere, &slack, &most, &most_bytes)) return NULL;
     Py_ssize_t count = PySequence_Size(nets);
     if (PySequence_Size(tables) != N_TABLES || count < 1 || PySequence_Size(passes) != count || PySequence_Size(asked) != count || PySequence_Size(rounds) != count || most_bytes <= 0) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong number of tables, or no network");
@@ -146,7 +170,7 @@ static PyObject *opened(PyObject *self, PyObject *args) {
     Search *s = calloc(1, sizeof(Search));
     if (!s) return PyErr_NoMemory();
     s->elsewhere = elsewhere, s->slack = slack, s->most_bytes = (size_t)most_bytes, s->open_bound = INFINITY, s->budget = INFINITY;
-    int fine = (s->home = copied(tables, T_HOME, 8, -1, &n)) && (s->origin = copied(tables, T_ORIGIN, 8, (long long)n, NULL)) &&
+    int fine = read_all_numbers(s, numbers) && (s->home = copied(tables, T_HOME, 8, -1, &n)) && (s->origin = copied(tables, T_ORIGIN, 8, (long long)n, NULL)) &&
                (s->rate = copied(tables, T_RATE, 8, (long long)n, NULL)) && (s->square = copied(tables, T_SQUARE, 8, (long long)n, NULL)) &&
                (s->price = copied(tables, T_PRICE, 8, (long long)n, NULL)) && (s->step = copied(tables, T_STEP, 8, (long long)n, NULL)) &&
                (s->room = copied(tables, T_ROOM, 8, (long long)n, NULL)) && (s->level_cost = copied(tables, T_LEVEL_COST, 8, -1, &levels)) &&

@@ -19,7 +19,7 @@ import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.models.forms.propagate import Block, Bounds, enclosing_lines
-from ifonly.tolerances import ROUNDING, TINY
+from ifonly.tolerances import ROUNDING, TERMS_OF_ROUNDING, TINY
 
 __all__ = ["Boxes", "EnclosedRows", "Layers", "Planes"]
 
@@ -98,7 +98,7 @@ class Layers:
         for weights, constants, slope in [*((b.weights, b.constant, b.slope) for b in blocks), (*rows, None)]:
             total = np.abs(weights) @ size + np.abs(constants)
             # sums of as many terms as there are inputs and units, several times over: lines, substitution, extremes
-            room.append(ROUNDING * max(1.0, len(size) / 1e3) * total)
+            room.append(ROUNDING * max(1.0, len(size) / TERMS_OF_ROUNDING) * total)
             shifted = constants + weights[:, :n] @ origin
             kept = np.concatenate([weights[:, free], weights[:, n:]], axis=1)
             if slope is None:

@@ -82,6 +82,8 @@ class Smooth:
         The length over which its slope changes noticeably.
     closely
         Share of that within which it is held closely around a refused point.
+    bending
+        Parts of which its bending is added up.
     """
 
     function: Callable[[FloatArray], FloatArray]
@@ -90,6 +92,7 @@ class Smooth:
     turns: tuple[float, ...] = ()
     scale: float = 1.0
     closely: float = DEFAULT.forms.closely
+    bending: int = DEFAULT.forms.bending
 
     def __call__(self, s: FloatArray) -> FloatArray:
         """Return the function's values."""
@@ -106,11 +109,12 @@ class Smooth:
 
         On a piece of length ``h`` chord and curve differ by at most ``h^2 |f''| / 8`` (de Boor 1978, chapter III).
         """
-        grid = np.linspace(low, high, 1025)
-        step = (high - low) / 1024
+        parts = max(self.bending, 1)
+        grid, step = np.linspace(low, high, parts + 1), (high - low) / parts
         bending = np.concatenate([[0.0], np.cumsum(np.sqrt(np.abs(np.diff(self.derivative(grid))) * step))])
         total = float(bending[-1])
         least, most = self.span(low, high)
+        # the 8 is that of the error above
         needed = total / np.sqrt(8.0 * CHAINED_ROUNDING * max(most - least, TINY))
         n = int(max(1, min(pieces, np.ceil(needed))))
         even = np.interp(np.linspace(0.0, total, n + 1)[1:-1], bending, grid)

@@ -17,7 +17,7 @@ from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.tuning import DEFAULT, Shaping
-from ifonly.tolerances import CHAINED_ROUNDING, DUST, FEASIBILITY
+from ifonly.tolerances import CHAINED_ROUNDING, DUST, FEASIBILITY, SAME_BREAKPOINT
 
 __all__ = ["Curve", "Softmax"]
 
@@ -67,7 +67,7 @@ class Curve(Around):
         lower, upper = score_bounds(self.inner, x.box, self.budget)
         points = self.points or (np.empty(0),) * len(self.bends)
         return [
-            _bent(mip, s, bend, (lower[k], upper[k]), points[k], self.pieces)
+            _bent(mip, s, _with(bend, self.tuning), (lower[k], upper[k]), points[k], self.pieces)
             for k, (s, bend) in enumerate(zip(scores, self.bends, strict=True))
         ]
 
@@ -84,7 +84,8 @@ class Curve(Around):
     def refined(self, u: FloatArray) -> Curve | None:
         """Return the curve with breakpoints at the inner scores of `u`, and around them."""
         inner = self.inner.refined(u)
-        points = _more_points(self.inner(u[None, :])[0], self.bends, self.points, self.pieces, self.tuning.closely)
+        bends = [_with(bend, self.tuning) for bend in self.bends]
+        points = _more_points(self.inner(u[None, :])[0], bends, self.points, self.pieces)
         if inner is None and points is None:
             return None
         finer = replace(self, inner=inner or self.inner, refused=(u, *self.refused))
@@ -128,14 +129,15 @@ class Softmax(Around):
         n = len(s)
         low, high = (b.reshape(n, n) for b in score_bounds(self.differences(), x.box, self.budget))
         points = self.points or (np.empty(0),) * (2 * n - 1)
+        softplus, exp = _with(SOFTPLUS, self.tuning), _with(EXP, self.tuning)
         total = s[0]
         for k in range(1, n):
             ends = _log_sum(low[:k, k]), _log_sum(high[:k, k])
-            total = s[k] + _bent(mip, total - s[k], SOFTPLUS, ends, points[k - 1], self.pieces)
+            total = s[k] + _bent(mip, total - s[k], softplus, ends, points[k - 1], self.pieces)
         out = []
         for k in range(n):
             ends = -_log_sum(high[:, k]), -_log_sum(low[:, k])
-            out.append(_bent(mip, s[k] - total, EXP, ends, points[n - 1 + k], self.pieces))
+            out.append(_bent(mip, s[k] - total, exp, ends, points[n - 1 + k], self.pieces))
         # probabilities sum to 1, but for rounding: redundant for exact curves, tighter for their relaxations
         mip.row(Affine.total(out), 1.0 - CHAINED_ROUNDING, 1.0 + CHAINED_ROUNDING)
         return out
@@ -159,8 +161,9 @@ class Softmax(Around):
         s = self.inner(u[None, :])[0]
         sums = np.logaddexp.accumulate(s)
         given = np.concatenate([sums[:-1] - s[1:], s - sums[-1]])
-        bends = (SOFTPLUS,) * (len(s) - 1) + (EXP,) * len(s)
-        points = _more_points(given, bends, self.points, self.pieces, self.tuning.closely)
+        softplus, exp = _with(SOFTPLUS, self.tuning), _with(EXP, self.tuning)
+        bends = (softplus,) * (len(s) - 1) + (exp,) * len(s)
+        points = _more_points(given, bends, self.points, self.pieces)
         if inner is None and points is None:
             return None
         finer = replace(self, inner=inner or self.inner, refused=(u, *self.refused))
@@ -169,6 +172,11 @@ class Softmax(Around):
 
 def _log_sum(differences: FloatArray) -> float:
     return float(np.logaddexp.reduce(differences))
+
+
+def _with(bend: Bend, numbers: Shaping) -> Bend:
+    """Return a bend with these numbers; the bends themselves are told by what they are, and stay."""
+    return replace(bend, closely=numbers.closely, bending=numbers.bending) if isinstance(bend, Smooth) else bend
 
 
 def _bent(mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points: FloatArray, pieces: int) -> Affine:
@@ -187,7 +195,7 @@ def _bent(mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points
     if high - low > FEASIBILITY * size or near.size:
         beyond = min(FEASIBILITY * size, bend.scale if isinstance(bend, Smooth) else np.inf)
         at = np.unique(np.concatenate([bend.breakpoints(low - beyond, high + beyond, pieces), near]))
-        at = at[np.concatenate([[True], np.diff(at) > 0.01 * DUST * size])]
+        at = at[np.concatenate([[True], np.diff(at) > SAME_BREAKPOINT * size])]
     if len(at) < 2:
         # the argument changes by less than a solver can see of it: the curve is any value that it has there
         return mip.column(*bend.span(low - DUST * size, high + DUST * size), name="curve")
@@ -195,12 +203,11 @@ def _bent(mip: Mip, inner: Affine, bend: Bend, ends: tuple[float, float], points
 
 
 def _more_points(
-    s: FloatArray, bends: Sequence[Bend], points: tuple[FloatArray, ...], pieces: int, closely: float
+    s: FloatArray, bends: Sequence[Bend], points: tuple[FloatArray, ...], pieces: int
 ) -> tuple[FloatArray, ...] | None:
     """Return the breakpoints with those that make every curve exact at `s`, or None when they already are."""
     old = points or (np.empty(0),) * len(bends)
-    held = [replace(bend, closely=closely) if isinstance(bend, Smooth) else bend for bend in bends]
-    new = [bend.around(float(s[k]), old[k], pieces) for k, bend in enumerate(held)]
+    new = [bend.around(float(s[k]), old[k], pieces) for k, bend in enumerate(bends)]
     if not any(p.size for p in new):
         return None
     return tuple(np.union1d(a, b) for a, b in zip(old, new, strict=True))

@@ -14,14 +14,10 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.models.forms.bends import tangent_corners
 from ifonly.runtime.memo import cached_property
+from ifonly.runtime.tuning import DEFAULT
 from ifonly.tolerances import ON_BREAKPOINT, ROUNDING
 
 __all__ = ["Polynomials"]
-
-_CLOSELY, _EXACT = (
-    0.01,
-    ON_BREAKPOINT,
-)  # of the length of a piece: how far a curve is held closely, and where it counts as exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +30,16 @@ class Polynomials:
         Sorted; piece ``i`` is over ``knots[i]`` to ``knots[i + 1]``, piece 0 also before that, the last one also behind.
     coefficients
         Per degree, the highest first, and per piece, in ``s - knots[i]``.
+    closely
+        Share of a piece within which it is held closely around a refused point.
+    bending
+        Parts of which its bending is added up.
     """
 
     knots: FloatArray
     coefficients: FloatArray
+    closely: float = DEFAULT.forms.closely
+    bending: int = DEFAULT.forms.bending_of_splines
 
     @classmethod
     def of_spline(cls, t: FloatArray, c: FloatArray, degree: int, beyond: str) -> Polynomials:
@@ -125,7 +127,7 @@ class Polynomials:
     def breakpoints(self, low: float, high: float, pieces: int) -> FloatArray:
         """Return knots and inflections, and more points where the function bends, evenly over ``sqrt |f''|``."""
         must = np.array([low, high, *self.bounds[(self.bounds > low) & (self.bounds < high)]])
-        middle = np.linspace(low, high, 2049)
+        middle = np.linspace(low, high, self.bending + 1)
         bending = np.sqrt(np.abs(self._at(middle, self._piece(middle), slope=2)))
         total = np.concatenate([[0.0], np.cumsum(0.5 * (bending[1:] + bending[:-1]))])
         if total[-1] <= 0.0:
@@ -144,6 +146,6 @@ class Polynomials:
         piece = self._piece(np.array([s]))
         length = float(np.diff(self.knots).min())
         straight = not self._at(np.array([s]), piece, slope=2).any() and len(self.coefficients) <= 2
-        if straight or (known.size and float(np.abs(known - s).min()) <= _EXACT * length):
+        if straight or (known.size and float(np.abs(known - s).min()) <= ON_BREAKPOINT * length):
             return np.empty(0)
-        return s + length * _CLOSELY * np.array([-1.0, 0.0, 1.0])
+        return s + length * self.closely * np.array([-1.0, 0.0, 1.0])

@@ -15,6 +15,7 @@ serve, in NumPy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -25,6 +26,19 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
 from ifonly.runtime.kernels import Said, in_words, is_on
+from ifonly.runtime.tuning import SignSearch
+from ifonly.tolerances import (
+    BEYOND_BUDGET,
+    DUST,
+    FLOAT64_ROOM,
+    KEPT_ROW,
+    ROUNDING,
+    SAME_MEAN,
+    SAME_PLANE,
+    SAME_RATIO,
+    SMALLEST_PIVOT,
+    TINY,
+)
 
 __all__ = ["Ball", "Room", "Signs", "kernel_in_use", "knows"]
 
@@ -34,6 +48,20 @@ except ImportError:  # no compiler when the package was installed
     _built: ModuleType | None = None
 else:
     _built = _signs
+
+
+_TOLERANCES = {  # as `Numbers` of _signs.h calls them
+    "rounding": ROUNDING,
+    "dust": DUST,
+    "float_room": FLOAT64_ROOM,
+    "tiny": TINY,
+    "smallest_pivot": SMALLEST_PIVOT,
+    "same_ratio": SAME_RATIO,
+    "kept_row": KEPT_ROW,
+    "beyond_budget": BEYOND_BUDGET,
+    "same_mean": SAME_MEAN,
+    "same_plane": SAME_PLANE,
+}
 
 
 class Room(NamedTuple):
@@ -133,6 +161,8 @@ class Signs:
         What must be kept.
     most_bytes
         Memory for nodes.
+    tuning
+        The numbers of the search.
 
     Attributes
     ----------
@@ -144,7 +174,7 @@ class Signs:
         How much work was done: multiplications, about.
     """
 
-    def __init__(self, room: Room, balls: Sequence[Ball], most_bytes: int) -> None:
+    def __init__(self, room: Room, balls: Sequence[Ball], most_bytes: int, tuning: SignSearch) -> None:
         assert _built is not None
         self.bound, self.looked, self.work = room.elsewhere, 0, 0
         self._sizes = len(room.home), len(room.first)
@@ -152,6 +182,7 @@ class Signs:
         self._search = _built.opened(
             _features(room),
             [_network(ball) for ball in balls],
+            _TOLERANCES | asdict(tuning),
             [float(ball.passes) for ball in balls],
             [float(ball.asked) for ball in balls],
             [int(ball.round) for ball in balls],
@@ -182,7 +213,8 @@ class Signs:
 def _features(room: Room) -> list[Any]:
     first = np.append(room.first, len(room.level_cost)).astype(np.int32)
     levels = [_doubles(room.level_cost), room.level_home.astype(np.int8), room.allowed.astype(np.int8)]
-    return [*map(_doubles, room[:9]), *levels, first, _doubles(room.axes)]
+    numbers = (room.home, room.origin, room.rate, room.square, room.price, room.step, room.near, room.low, room.high)
+    return [*map(_doubles, numbers), *levels, first, _doubles(room.axes)]
 
 
 def _network(ball: Ball) -> list[Any]:

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from ifonly.models.forms.curves import Curve, Softmax
+from ifonly.models.forms.polynomials import Polynomials
 from ifonly.models.forms.trees import Trees
 from ifonly.runtime.tuning import Shaping
 
@@ -28,6 +29,8 @@ def _with(value: Any, numbers: Shaping) -> Any:
         return value
     if isinstance(value, Trees):
         return replace(value, rows_at_once=numbers.rows_at_once)
+    if isinstance(value, Polynomials):
+        return replace(value, closely=numbers.closely, bending=numbers.bending_of_splines)
     changed = {f.name: _with(getattr(value, f.name), numbers) for f in fields(value) if f.init}
     changed = {name: part for name, part in changed.items() if part is not getattr(value, name)}
     if isinstance(value, Curve):

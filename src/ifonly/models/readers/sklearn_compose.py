@@ -21,7 +21,7 @@ from ifonly.models.readers.sklearn_linear import labels_of
 from ifonly.models.reading.outcomes import least, missing_for_all, one_score, probabilities, values, votes
 from ifonly.models.reading.source import Column, Source
 from ifonly.models.registry import read_estimator, reads
-from ifonly.tolerances import DUST, FEASIBILITY, FLOAT32_ROOM
+from ifonly.tolerances import DUST, FEASIBILITY, FLOAT32_ROOM, OUT_OF_REACH, VOTE_DIGITS, WEIGHED_VOTERS
 
 __all__ = ["average_of_members", "response"]
 
@@ -70,7 +70,7 @@ def read_threshold(estimator: Any, source: Source) -> Read:
 
 def _finite(threshold: float) -> float:
     """Return a threshold that a program can hold and no score reaches, for one that is always or never passed."""
-    return float(np.clip(threshold, -1e12, 1e12))
+    return float(np.clip(threshold, -OUT_OF_REACH, OUT_OF_REACH))
 
 
 # -- averages and votes ----------------------------------------------------------------------------------------------
@@ -135,10 +135,12 @@ def _least_difference(weights: FloatArray) -> float:
     w = np.abs(weights[weights != 0])
     if not w.size or bool((w == np.round(w)).all()):
         return float(np.gcd.reduce(w.astype(np.int64))) if w.size else 1.0
+    if len(w) > WEIGHED_VOTERS:
+        return FEASIBILITY * float(w.min())
     differences = np.zeros(1)
-    for x in w[:10]:
-        differences = np.unique(np.round(np.concatenate([differences, differences + x, differences - x]), 9))
-    return float(np.min(np.abs(differences[differences != 0]))) if len(w) <= 10 else FEASIBILITY * float(w.min())
+    for x in w:
+        differences = np.unique(np.round(np.concatenate([differences, differences + x, differences - x]), VOTE_DIGITS))
+    return float(np.min(np.abs(differences[differences != 0])))
 
 
 def average_of_members(estimator: Any, source: Source) -> Read:

@@ -23,6 +23,7 @@ from ifonly.models.reading.links import Back
 from ifonly.models.reading.outcomes import Bent, Function, least, missing_for_all
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import read_estimator, reads
+from ifonly.tolerances import OUT_OF_REACH
 
 __all__: list[str] = []
 
@@ -117,7 +118,7 @@ class _Fold:
 
     def _by(self, link: Bent) -> Read:
         """Return the reading by a link that may be flat in places: the second class iff its probability is larger."""
-        threshold = float(np.clip(least(link.function, float(np.nextafter(0.5, 1.0))), -1e12, 1e12))
+        threshold = float(np.clip(least(link.function, float(np.nextafter(0.5, 1.0))), -OUT_OF_REACH, OUT_OF_REACH))
         return Read(
             self.scores,
             self.classes,

@@ -17,7 +17,7 @@ from ifonly.tolerances import DUST
 
 __all__: list[str] = []
 
-_PROBES, _SAME = 301, DUST
+_SAME = DUST
 
 
 @transforms("sklearn", "SplineTransformer")
@@ -46,7 +46,7 @@ def _check(transformer: Any, source: Source, columns: Sequence[Column]) -> None:
         feature = source.schema.features[j]
         assert isinstance(feature, Numeric)
         room = 0.0 if transformer.extrapolation == "error" else feature.upper - feature.lower
-        x = np.linspace(feature.lower - room, feature.upper + room, _PROBES)
+        x = np.linspace(feature.lower - room, feature.upper + room, source.tuning.spline_probes)
         x = np.unique([feature.snap(float(v)) for v in x])
         U = source.vary(j, x)
         said = as_floats(transformer.transform(source.evaluate(U)), "SplineTransformer")

@@ -21,6 +21,7 @@ from ifonly.models.reading.codes import coded, with_hole
 from ifonly.models.reading.links import log, logistic, logit
 from ifonly.models.reading.source import Source
 from ifonly.models.registry import reads
+from ifonly.tolerances import SAME_FILE, SPACING_OF_FLOAT32
 
 __all__ = ["read_booster"]
 
@@ -99,7 +100,7 @@ def read_booster(
 def _finish(
     form: Form, objective: str, classes: tuple[Any, ...], source: Source, *, piecewise: bool, missing: frozenset[int]
 ) -> Read:
-    read = partial(Read, form, piecewise_constant=piecewise, accepts_missing=missing, rounding=2.0**-23)
+    read = partial(Read, form, piecewise_constant=piecewise, accepts_missing=missing, rounding=SPACING_OF_FLOAT32)
     if not classes:
         if form.n_outputs != 1:
             raise UnsupportedModel(
@@ -236,7 +237,7 @@ def _confirmed(form: Form, booster: Any, source: Source, rounds: int | None, mis
         -1
     )
     ours = form(source.base[None, :])[0]
-    if np.abs(own - ours).max() > 1e-4 * max(1.0, float(np.abs(own).max())):
+    if np.abs(own - ours).max() > SAME_FILE * max(1.0, float(np.abs(own).max())):
         raise UnsupportedModel(
             f"{source.where}the XGBoost model gives {own.tolist()} where its file says {ours.tolist()}: a version "
             f"({xgboost.__version__}) whose files mean something else. Please report this."

@@ -16,7 +16,7 @@ from ifonly.models.forms.network import Graph, Signal
 from ifonly.models.read import Read
 from ifonly.models.reading.source import Source
 from ifonly.models.reading.transforms import apply_transformer
-from ifonly.tolerances import SAME_GRAPH
+from ifonly.tolerances import SAME_GRAPH, SAME_LABELS
 
 __all__ = ["Linked", "agrees", "as_classifier", "as_regressor", "clip", "combine", "joined", "received"]
 
@@ -154,12 +154,12 @@ def as_regressor(adapter: Any, value: Signal | Linked, graph: Graph, source: Sou
 
 def agrees(read: Read, adapter: Any, source: Source) -> Read:
     """Return `read` if it agrees with the adapter's own answers on some rows; a misread graph must never pass."""
-    U = _some_rows(source)
+    U = _some_rows(source, source.tuning.compared)
     Z, scores = source.evaluate(U), read.form(U)
     if read.classes and not hasattr(adapter, "predict_proba"):
         named = np.array([read.classes.index(c) for c in np.asarray(adapter.predict(Z)).tolist()])
         # Without probabilities only labels can be compared, and a near tie may fall either way in float32.
-        gap = float(np.mean(named != read.decide(scores)) > 0.25)
+        gap = float(np.mean(named != read.decide(scores)) > SAME_LABELS)
     elif read.classes:
         ours = read.probabilities(scores)
         assert ours is not None
@@ -175,7 +175,7 @@ def agrees(read: Read, adapter: Any, source: Source) -> Read:
     return read
 
 
-def _some_rows(source: Source, n: int = 16) -> FloatArray:
+def _some_rows(source: Source, n: int) -> FloatArray:
     rng = np.random.default_rng(0)
     U = np.repeat(source.base[None, :], n, axis=0)
     for j, feature in enumerate(source.schema.features):

@@ -323,7 +323,7 @@ def _reach(source: Source, c: Column, j: int, z: Callable[[FloatArray], FloatArr
         last = float(np.finfo(feature.dtype).max) / 4.0  # so that differences are finite too
         return -last, last
     # Without a size of its own, a constant 0, a feature is looked at in units of 1.
-    far = 1e3 * (max(abs(feature.lower), abs(feature.upper), feature.upper - feature.lower) or 1.0)
+    far = source.tuning.far * (max(abs(feature.lower), abs(feature.upper), feature.upper - feature.lower) or 1.0)
     low, high = -far, far
     if isinstance(feature.dtype, np.dtype) and feature.dtype.kind in "iu":
         kept = np.iinfo(feature.dtype)

@@ -14,7 +14,7 @@
  *
  * A feature is *hard* for a constraint if the ball reaches as far in it whatever the others do (linf, or not at all): tables
  * say which centres are beyond a cell. It is *soft* in an l2 ball: the squares of the gaps, in units of the reach, add up,
- * and R is touched while they are at most NEED, one and a little more.
+ * and R is touched while they are at most `need`, one and a little more.
  *
  * It knows no clock and no models. It returns to Python with points to be offered as incumbents, and after a given amount of
  * work. It holds no reference to any Python object while it runs, so the interpreter lock is released.
@@ -42,10 +42,10 @@ static int hair_away(Search *s, const double *near, const int32_t *level, char *
     for (size_t i = s->n_pool; i--;) {
         const Constraint *g = s->constraints + s->owner[i];
         const double *ends = s->ends + 2 * i * s->n;
-        if (!(touching(s, i, near, level) <= NEED)) continue;
+        if (!(touching(s, i, near, level) <= s->need)) continue;
         for (int32_t k = 0; k < s->n; k++) {
             if (g->hard[k] || s->kind[k] == WHOLE || near[k] == s->hat[k] || (near[k] >= ends[2 * k] && near[k] <= ends[2 * k + 1])) continue;
-            double to = near[k] + (near[k] > ends[2 * k + 1] ? 2.0 : -2.0) * HAIR * g->reach[k];
+            double to = near[k] + (near[k] > ends[2 * k + 1] ? 2.0 : -2.0) * s->hair * g->reach[k];
             s->trial[k] = clipped(rounded_at(s, k, to, to > near[k]), s->root_low[k], s->root_high[k]);
         }
     }
@@ -54,15 +54,15 @@ static int hair_away(Search *s, const double *near, const int32_t *level, char *
 }
 
 /* Squares of gaps that a no-good may be touched by at a depth, and not be looked at yet. Nodes just short of a way out repeat
- * all that is beyond it; so a node is settled roughly first, and then more and more closely. */
+ * all that is beyond it; so a node is looked at roughly first, and then more and more closely. */
 static double slack_at(const Search *s, int depth) {
-    double slack = FIRST_SLACK;
-    for (int i = 0; i < depth; i++) slack *= NEXT_SLACK;
-    return s->soft && slack > 2.0 * HAIR ? slack : 2.0 * HAIR;
+    double slack = s->num.first_slack;
+    for (int i = 0; i < depth; i++) slack *= s->num.next_slack;
+    return s->soft && slack > 2.0 * s->hair ? slack : 2.0 * s->hair;
 }
 
 /* Close a node whose cheapest centre touches no-goods by a hair at most, and withstands otherwise: offer it, or leave it open. */
-static int settle(Search *s, Node node, double base, int touched) {
+static int close_node(Search *s, Node node, double base, int touched) {
     int found = touched ? UNKNOWN : withstands(s, s->near, s->near_level, node.box);
     if (found == SAFE) offer(s, s->near, s->near_level, base, 1);
     else if (hair_away(s, s->near, s->near_level, node.box)) offer(s, s->trial, s->trial_level, base, 1);
@@ -71,7 +71,7 @@ static int settle(Search *s, Node node, double base, int touched) {
     return s->offered ? OFFER : PAUSED;
 }
 
-/* Look at a node: close it, split it, settle it more closely, or offer its cheapest centre. */
+/* Look at a node: close it, split it, look at it again more closely, or offer its cheapest centre. */
 static int look(Search *s, Node node) {
     double *near = s->near, slack = slack_at(s, node.depth), bound = node.bound;
     int32_t *level = s->near_level;
@@ -79,7 +79,7 @@ static int look(Search *s, Node node) {
     s->looked++;
     if (!nearest(s, box, near, level)) return drop_box(s, box), PAUSED;
     double base = total_cost(s, near, level);
-    base -= ROUND * fabs(base);
+    base -= s->num.rounding * fabs(base);
     Way best = {-INFINITY, -1, -1, 0, 0.0};
     size_t by = SIZE_MAX;
     int touched = 0;
@@ -88,25 +88,25 @@ static int look(Search *s, Node node) {
     for (size_t i = s->n_pool; i-- && bound <= s->budget;) {
         if (s->wild[i]) continue;
         double gaps = touching(s, i, near, level);
-        if (!(gaps <= NEED)) continue;
+        if (!(gaps <= s->need)) continue;
         Way way = way_out(s, i, box, near, level, base, gaps, slack);
         s->work += (uint64_t)(s->n + s->nc);
         touched = 1;
         if (way.cost > bound) bound = way.cost;
-        if (NEED - gaps > slack && way.cost > best.cost) best = way, by = i;
+        if (s->need - gaps > slack && way.cost > best.cost) best = way, by = i;
     }
     if (bound > s->budget) return drop_box(s, box), PAUSED;
     if (by == SIZE_MAX) {
-        int found = withstands_within(s, NEED - slack, near, level, box);
+        int found = withstands_within(s, s->need - slack, near, level, box);
         if (found == UNKNOWN) {
             /* an attack that takes much longer than a look at the clock may wait is none that hundreds can be made of */
-            if (!push(s, bound, box, node.depth) || s->full || s->patience >= MOST_PATIENCE * s->first_patience) return FULL;
+            if (!push(s, bound, box, node.depth) || s->full || s->patience >= (uint64_t)s->num.most_patience * s->first_patience) return FULL;
             s->patience *= 2;
             s->looked--;
             return PAUSED;
         }
         if (found == SAFE) {
-            if (!s->soft || slack <= 2.0 * HAIR) return settle(s, node, base, touched);
+            if (!s->soft || slack <= 2.0 * s->hair) return close_node(s, node, base, touched);
             if (!push(s, bound, box, node.depth + 1)) return FULL;
             return probe(s, box) ? OFFER : PAUSED;
         }
@@ -116,7 +116,7 @@ static int look(Search *s, Node node) {
         if (bound > s->budget) return drop_box(s, box), PAUSED;
     }
     if (best.number < 0 && best.category < 0) {  /* too small to be split */
-        if (s->soft && slack > 2.0 * HAIR) return push(s, bound, box, node.depth + 1) ? PAUSED : FULL;
+        if (s->soft && slack > 2.0 * s->hair) return push(s, bound, box, node.depth + 1) ? PAUSED : FULL;
         if (bound < s->open_bound) s->open_bound = bound;
         return drop_box(s, box), PAUSED;
     }
@@ -164,12 +164,12 @@ static int search(Search *s, int met, uint64_t most_work) {
 
 /* -- Python --------------------------------------------------------------------------------------------------------- */
 static PyObject *opened(PyObject *self, PyObject *args) {
-    PyObject *tables, *constraints;
+    PyObject *tables, *constraints, *numbers;
     double elsewhere;
     long long most, most_looks, patience, most_bytes;
     size_t n = 0, nc = 0, levels = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOdLLLL", &tables, &constraints, &elsewhere, &most, &most_looks, &patience, &most_bytes)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOdLLLL", &tables, &constraints, &numbers, &elsewhere, &most, &most_looks, &patience, &most_bytes)) return NULL;
     Py_ssize_t count = PySequence_Size(constraints);
     if (PySequence_Size(tables) != N_TABLES || count < 1 || most_bytes <= 0 || patience <= 0) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong number of tables, or no constraint");
@@ -179,7 +179,7 @@ static PyObject *opened(PyObject *self, PyObject *args) {
     if (!s) return PyErr_NoMemory();
     s->elsewhere = elsewhere, s->most = most, s->most_looks = most_looks, s->patience = s->first_patience = (uint64_t)patience;
     s->most_bytes = (size_t)most_bytes, s->open_bound = INFINITY, s->budget = INFINITY;
-    int fine = (s->hat = copied(tables, HAT, 8, -1, &n)) && (s->rate = copied(tables, RATE, 8, (long long)n, NULL)) &&
+    int fine = read_all_numbers(s, numbers) && (s->hat = copied(tables, HAT, 8, -1, &n)) && (s->rate = copied(tables, RATE, 8, (long long)n, NULL)) &&
                (s->square = copied(tables, SQUARE, 8, (long long)n, NULL)) && (s->price = copied(tables, PRICE, 8, (long long)n, NULL)) &&
                (s->root_low = copied(tables, LOW, 8, (long long)n, NULL)) && (s->root_high = copied(tables, HIGH, 8, (long long)n, NULL)) &&
                (s->push = copied(tables, PUSH, 8, (long long)n, NULL)) && (s->kind = copied(tables, KIND, 4, (long long)n, NULL)) &&
@@ -274,7 +274,7 @@ static PyObject *tried(PyObject *self, PyObject *args) {
         s->budget = budget, s->busy = 1;
         memcpy(s->trial, x.buf, (size_t)x.len);
         memcpy(s->trial_level, level.buf, (size_t)level.len);
-        s->on_the_way = 1, s->stop = s->work + 4 * s->patience;
+        s->on_the_way = 1, s->stop = s->work + (uint64_t)s->num.first_patience * s->patience;
         Py_BEGIN_ALLOW_THREADS
         if (touched_by(s, s->trial, s->trial_level) == SIZE_MAX && withstands(s, s->trial, s->trial_level, s->root) == SAFE) {
             pull_back(s, s->trial, s->trial_level);
@@ -289,7 +289,7 @@ static PyObject *tried(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef METHODS[] = {
-    {"opened", opened, METH_VARARGS, "Return a search of all centres, from the tables of features and constraints."},
+    {"opened", opened, METH_VARARGS, "Return a search of all centres, from the tables of features and constraints, and numbers."},
     {"run", run, METH_VARARGS, "Go on; return how that ended, the bound, the number of nodes, and the number of no-goods."},
     {"offered", offered, METH_VARARGS, "Write the point that is offered into two arrays; return its bound, and whether it closes a node."},
     {"tried", tried, METH_VARARGS, "Offer a point, pulled back, if it is robust; return whether it is."},

@@ -4,21 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEED 1.000000001    /* squares of a ball's gaps up to which it touches: one, and DUST */
-#define BEYOND 1.000000002  /* squares at which a centre is taken to have got away */
-#define HAIR 1e-9           /* squares by which a no-good may be touched, and a point a little farther on not touch it */
-#define ROUND 1e-12         /* ROUNDING of tolerances.py: share by which a sum may be off */
-#define FIRST_SLACK 0.7     /* squares by which no-goods may be touched at first, and by how much less each time */
-#define NEXT_SLACK 0.1
-#define UNIT 0.3            /* of the slack, in half-axes: the grid of splits */
-#define MOST_PATIENCE 8     /* times the first patience, with one attack */
-#define PROBES 6            /* no-goods from which a probe gets away */
-#define SHORT 2e-15         /* SHORT_SUM: share by which one gap may be off */
+/* Ways out in order: those within the node and the budget, then the others within the node, then the rest. */
+#define NOT_IN_BUDGET 1e100  /* added to a cost that is not within the budget, which is lost beside it */
+#define NOT_IN_NODE 1e200
 
 enum { CLOSED, PAUSED, OFFER, FULL };        /* how a run ended; the order is that of runtime/kernels.py */
 enum { REFUSED, TAKEN };                     /* what became of an offer */
 enum { REAL, SINGLE, WHOLE };                /* values of a number: float64, float32, whole steps */
 enum { SAFE, FLIPS, UNKNOWN };               /* what an attack found */
+
+/* The numbers that Python hands over; trees.py has their names. */
+typedef struct {
+    /* of tolerances.py */
+    double dust;        /* squares by which a ball touches what is beyond its end, and a no-good may be touched by a hair */
+    double rounding;    /* share by which a sum may be off */
+    double squared_gap; /* share by which the square of one gap may be off */
+    double on_grid;     /* share of a step within which a number lies on its grid */
+    double tiny;        /* keeps a divisor from being 0 */
+    /* of Tuning.no_goods; runtime/tuning_kernels.py says what each is */
+    double first_slack, next_slack, unit, least_part, dive_cost;
+    int32_t most_patience, first_patience, probes, pull_rounds, pull_attacks, pull_sweeps, dive_steps;
+} Numbers;
 
 typedef struct {
     int32_t number, begin, end;  /* the cells of a number that a leaf asks for */
@@ -67,6 +73,10 @@ typedef struct {
 } Item;
 
 typedef struct {
+    Numbers num;
+    double need;    /* squares of a ball's gaps up to which it touches: one, and dust */
+    double beyond;  /* squares at which a centre is taken to have got away */
+    double hair;    /* squares by which a no-good may be touched, and a point a little farther on not touch it */
     /* features */
     int32_t n, nc, n_levels, n_constraints;
     double *hat, *rate, *square, *price, *root_low, *root_high, *push;

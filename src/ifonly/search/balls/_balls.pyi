@@ -1,9 +1,10 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 def opened(
     features: Sequence[Any],
     constraints: Sequence[Sequence[Any]],
+    numbers: Mapping[str, float],
     elsewhere: float,
     most: int,
     most_looks: int,

@@ -16,10 +16,10 @@ static int touches(const Search *s, const Constraint *g, int32_t leaf, double ba
     }
     for (int32_t r = g->set_first[leaf]; r < g->set_first[leaf + 1]; r++)
         if (!(g->sets[r].levels & s->open_sets[g->sets[r].category])) return 0;
-    return total <= s->limit * (1.0 + ROUND);
+    return total <= s->limit * (1.0 + s->num.rounding);
 }
 
-/* Where most worst leaves end before, while others begin behind: the number and the last cell before the split. */
+/* The split that most worst leaves end before, while others begin behind: the number and the last cell before it. */
 static int32_t apart(Search *s, const Constraint *g, int32_t n_trees, int32_t *cell) {
     int32_t best = 0, number = -1;
     for (int32_t k = 0; k < s->n; k++) s->meet_low[k] = s->a[k], s->meet_high[k] = s->b[k];
@@ -70,7 +70,7 @@ static void attack_in(Search *s, const Constraint *g, size_t list, size_t count)
         s->base_gap[k] = least_gap(s, g->first[k], s->home_cell[k], s->a[k], s->b[k]);
         base += s->base_gap[k];
     }
-    if (base > s->limit * (1.0 + ROUND)) return;
+    if (base > s->limit * (1.0 + s->num.rounding)) return;
     size_t own = list + count;
     if (!room_for(s, (void **)&s->lists, &s->room_lists, own + count, sizeof(int32_t))) {
         s->full = 1;
@@ -218,8 +218,8 @@ static double alone(const Search *s, const Constraint *g, int32_t k, int up, cha
     }
     if (up ? end < near[k] : end > near[k]) end = near[k];
     double cost = cost_of(s, k, end) - cost_of(s, k, near[k]);
-    if (up ? end > highs(s, box)[k] : end < lows(s, box)[k]) return 1e200 + cost;
-    return cost > spare ? 1e100 + cost : cost;
+    if (up ? end > highs(s, box)[k] : end < lows(s, box)[k]) return NOT_IN_NODE + cost;
+    return cost > spare ? NOT_IN_BUDGET + cost : cost;
 }
 
 static double gap_of(const Search *s, const Constraint *g, int32_t k, double x) {
@@ -259,7 +259,7 @@ static int let_in(Search *s, const Constraint *g, const int32_t *leaf, int32_t c
 static void price_numbers(Search *s, const Constraint *g, int32_t only, char *box, const double *near, double spare) {
     double touched = 0.0;
     for (int32_t k = 0; k < s->n; k++) touched += gap_of(s, g, k, near[k]);
-    double need = NEED - touched > 1e-12 ? NEED - touched : 1e-12;
+    double need = s->need - touched > s->num.rounding ? s->need - touched : s->num.rounding;
     for (int32_t k = 0; k < s->n; k++) {
         if (only >= 0 && k != only) continue;
         for (int up = 0; up < 2; up++) s->priority[2 * k + up] = alone(s, g, k, up, box, near, need, spare);
@@ -291,7 +291,7 @@ static int grow(Search *s, int32_t which, char *box, const double *near, const i
             int32_t at = s->entry_first[c] + e;
             double cost = s->level_cost[at] - s->level_cost[s->entry_first[c] + level[c]];
             s->level_done[at] = e == level[c];
-            s->level_priority[at] = !(levels_of(s, box)[c] >> e & 1) ? 1e200 + cost : cost > spare ? 1e100 + cost : cost;
+            s->level_priority[at] = !(levels_of(s, box)[c] >> e & 1) ? NOT_IN_NODE + cost : cost > spare ? NOT_IN_BUDGET + cost : cost;
         }
     for (;;) {
         int32_t number = -1, entry = -1;
@@ -369,5 +369,5 @@ static int withstands_within(Search *s, double limit, const double *x, const int
 }
 
 static int withstands(Search *s, const double *x, const int32_t *level, char *box) {
-    return withstands_within(s, NEED, x, level, box);
+    return withstands_within(s, s->need, x, level, box);
 }

@@ -10,7 +10,7 @@ static void offer(Search *s, const double *x, const int32_t *level, double bound
         if (to < s->root_low[k] || to > s->root_high[k]) continue;
         s->offer[k] = to, moved = 1;
     }
-    s->limit = NEED;
+    s->limit = s->need;
     for (int32_t i = 0; moved && i < s->n_constraints; i++)
         if (attack(s, i, s->offer, level, 1) != SAFE) moved = 0;
     if (!moved) memcpy(s->offer, x, sizeof(double) * (size_t)s->n);
@@ -19,7 +19,7 @@ static void offer(Search *s, const double *x, const int32_t *level, double bound
 
 static size_t touched_by(const Search *s, const double *x, const int32_t *level) {
     for (size_t i = s->n_pool; i--;)
-        if (touching(s, i, x, level) <= NEED) return i;
+        if (touching(s, i, x, level) <= s->need) return i;
     return SIZE_MAX;
 }
 
@@ -34,7 +34,7 @@ static double touching_but(const Search *s, size_t i, int32_t but, const double 
             if (x[k] <= ends[2 * k] || x[k] >= ends[2 * k + 1]) return INFINITY;
         } else {
             total += square_gap(x[k], ends[2 * k], ends[2 * k + 1], g->reach[k]);
-            if (total > NEED) return INFINITY;
+            if (total > s->need) return INFINITY;
         }
     }
     for (int32_t c = 0; c < s->nc; c++)
@@ -46,20 +46,20 @@ static double touching_but(const Search *s, size_t i, int32_t but, const double 
 static double pulled_to(const Search *s, int32_t k, double *x, const int32_t *level) {
     double now = x[k], t = clipped(s->hat[k], s->root_low[k], s->root_high[k]);
     int up = now > t;
-    for (int round = 0; round < 64; round++) {
+    for (int round = 0; round < s->num.pull_rounds; round++) {
         int moved = 0;
         for (size_t i = s->n_pool; i--;) {
             const Constraint *g = s->constraints + s->owner[i];
             const double *end = s->ends + 2 * (i * (size_t)s->n + (size_t)k);
-            if (g->hard[k] ? t <= end[0] || t >= end[1] : up ? t > end[1] + g->reach[k] * BEYOND : t < end[0] - g->reach[k] * BEYOND) continue;
+            if (g->hard[k] ? t <= end[0] || t >= end[1] : up ? t > end[1] + g->reach[k] * s->beyond : t < end[0] - g->reach[k] * s->beyond) continue;
             double others = touching_but(s, i, k, x, level);
-            if (others > NEED) continue;
+            if (others > s->need) continue;
             double to;
             if (g->hard[k]) {
                 to = up ? end[1] : end[0];
             } else {
-                double way = sqrt(BEYOND - others) * g->reach[k];
-                if (square_gap(t, end[0], end[1], g->reach[k]) > NEED - others) continue;
+                double way = sqrt(s->beyond - others) * g->reach[k];
+                if (square_gap(t, end[0], end[1], g->reach[k]) > s->need - others) continue;
                 to = rounded_at(s, k, up ? end[1] + way : end[0] - way, up);
             }
             if (up ? to <= t : to >= t) continue;
@@ -74,7 +74,7 @@ static double pulled_to(const Search *s, int32_t k, double *x, const int32_t *le
 /* Move one feature of a robust centre as far back as it stays robust; 0: an attack had no end. */
 static int pull_one(Search *s, int32_t which, double *x, int32_t *level, int *moved) {
     int32_t c = which - s->n;
-    for (int trial = 0; trial < 12; trial++) {
+    for (int trial = 0; trial < s->num.pull_attacks; trial++) {
         if (s->work > s->stop) return 0;
         double was = which < s->n ? x[which] : 0.0;
         int32_t was_level = which < s->n ? -1 : level[c];
@@ -100,7 +100,7 @@ static int pull_one(Search *s, int32_t which, double *x, int32_t *level, int *mo
 
 /* Pull a robust centre back to the factual, feature by feature, the dearest first, as long as it stays robust. */
 static void pull_back(Search *s, double *x, int32_t *level) {
-    for (int sweep = 0, moved = 1; sweep < 3 && moved; sweep++) {
+    for (int sweep = 0, moved = 1; sweep < s->num.pull_sweeps && moved; sweep++) {
         moved = 0;
         memset(s->seen, 0, (size_t)(s->n + s->nc) + 1);
         for (;;) {
@@ -152,11 +152,11 @@ static Way whole_way(const Search *s, size_t pool, char *box, const double *near
     Way best = {INFINITY, -1, -1, 0, 0.0};
     Item two[2];
     for (int32_t k = 0; k < s->n; k++) {
-        int count = ways_out(s, g, ends, k, lows(s, box)[k], highs(s, box)[k], near[k], NEED - touched, two);
+        int count = ways_out(s, g, ends, k, lows(s, box)[k], highs(s, box)[k], near[k], s->need - touched, two);
         for (int i = 0; i < count; i++) {
             if (!two[i].whole) continue;
             double at = two[i].end;
-            if (!g->hard[k]) at = rounded_at(s, k, far_end(g, ends, k, near[k], BEYOND - touched, two[i].up), two[i].up);
+            if (!g->hard[k]) at = rounded_at(s, k, far_end(g, ends, k, near[k], s->beyond - touched, two[i].up), two[i].up);
             if (two[i].up ? at > highs(s, box)[k] : at < lows(s, box)[k]) continue;
             double cost = cost_of(s, k, at) - cost_of(s, k, near[k]);
             if (cost < best.cost) best = (Way){cost, k, -1, two[i].up, at};
@@ -175,9 +175,9 @@ static Way whole_way(const Search *s, size_t pool, char *box, const double *near
 static int dive(Search *s, const char *from) {
     char *box = s->own;
     memcpy(box, from, s->box_bytes);
-    for (int step = 0; step < 2000 && s->work <= s->stop; step++) {
+    for (int step = 0; step < s->num.dive_steps && s->work <= s->stop; step++) {
         if (!nearest(s, box, s->trial, s->trial_level)) return 0;
-        if (total_cost(s, s->trial, s->trial_level) > 2.0 * s->budget) return 0;
+        if (total_cost(s, s->trial, s->trial_level) > s->num.dive_cost * s->budget) return 0;
         size_t pool = touched_by(s, s->trial, s->trial_level);
         s->work += s->n_pool;
         if (pool == SIZE_MAX) {
@@ -207,7 +207,7 @@ static int dive(Search *s, const char *from) {
 static int probe(Search *s, char *from) {
     char *box = s->own;
     memcpy(box, from, s->box_bytes);
-    for (int step = 0; step < PROBES; step++) {
+    for (int step = 0; step < s->num.probes; step++) {
         if (!nearest(s, box, s->trial, s->trial_level)) return 0;
         if (total_cost(s, s->trial, s->trial_level) > s->budget) return 0;
         size_t pool = touched_by(s, s->trial, s->trial_level);

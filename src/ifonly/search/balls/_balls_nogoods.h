@@ -17,7 +17,7 @@ static double touching(const Search *s, size_t i, const double *x, const int32_t
             if (x[k] <= low || x[k] >= high) return INFINITY;
         } else if (x[k] < low || x[k] > high) {
             total += square_gap(x[k], low, high, g->reach[k]);
-            if (total > NEED) return INFINITY;
+            if (total > s->need) return INFINITY;
         }
     }
     for (int32_t c = 0; c < s->nc; c++)
@@ -25,7 +25,7 @@ static double touching(const Search *s, size_t i, const double *x, const int32_t
     return total;
 }
 
-static double ratio_of(const Item *i) { return i->gain / (i->cost > 1e-300 ? i->cost : 1e-300); }
+static double ratio_of(const Search *s, const Item *i) { return i->gain / (i->cost > s->num.tiny ? i->cost : s->num.tiny); }
 
 /* Least cost of a unit of way, over all ways up to a length: price / d + rate + square d is convex in d. */
 static double unit_cost(const Search *s, int32_t k, double near, double length) {
@@ -58,7 +58,7 @@ static int ways_out(const Search *s, const Constraint *g, const double *ends, in
             if (!i.whole) end = up ? high : low;
             if (up ? end <= near : end >= near) continue;
             i.end = end, i.length = fabs(end - near);
-            i.gain = i.whole ? need : square_gap(end, a, b, g->reach[k]) * (1.0 + SHORT) - own;
+            i.gain = i.whole ? need : square_gap(end, a, b, g->reach[k]) * (1.0 + s->num.squared_gap) - own;
             if (i.gain <= 0.0) continue;
             i.cost = unit_cost(s, k, near, i.length) * i.length;
         }
@@ -69,14 +69,14 @@ static int ways_out(const Search *s, const Constraint *g, const double *ends, in
 }
 
 /* Concave envelope of the two ways of one feature: items of which the second is worth taking after the first only. */
-static int envelope(Item *i, int count) {
+static int envelope(const Search *s, Item *i, int count) {
     if (count < 2) return count;
     if (i[0].cost > i[1].cost) {
         Item other = i[0];
         i[0] = i[1], i[1] = other;
     }
     if (i[0].gain >= i[1].gain) return 1;
-    if (ratio_of(i + 1) >= ratio_of(i)) {
+    if (ratio_of(s, i + 1) >= ratio_of(s, i)) {
         i[0] = i[1];
         return 1;
     }
@@ -85,7 +85,7 @@ static int envelope(Item *i, int count) {
 }
 
 static double rounded_at(const Search *s, int32_t k, double at, int up) {
-    if (s->kind[k] == WHOLE) return up ? ceil(at - 1e-9) : floor(at + 1e-9);
+    if (s->kind[k] == WHOLE) return up ? ceil(at - s->num.on_grid) : floor(at + s->num.on_grid);
     if (s->kind[k] == REAL) return at;
     float single = (float)at;
     if (up ? single < at : single > at) single = nextafterf(single, up ? INFINITY : -INFINITY);
@@ -111,7 +111,7 @@ static int can_leave(const Search *s, size_t i, char *box) {
         double down = square_gap(low[k], ends[2 * k], ends[2 * k + 1], g->reach[k]);
         double up = square_gap(high[k], ends[2 * k], ends[2 * k + 1], g->reach[k]);
         total += down > up ? down : up;
-        if (total > NEED) return 1;
+        if (total > s->need) return 1;
     }
     for (int32_t c = 0; c < s->nc; c++)
         if (levels_of(s, box)[c] & ~s->sets[i * (size_t)s->nc + (size_t)c]) return 1;
@@ -125,11 +125,11 @@ static Way way_out(const Search *s, size_t pool, char *box, const double *near, 
     const uint64_t *sets = s->sets + pool * s->nc, *open = levels_of(s, box);
     Way best = {INFINITY, -1, -1, 0, 0.0};
     if (!can_leave(s, pool, box)) return best;
-    double need = NEED - touched, left = need, cost = base;
+    double need = s->need - touched, left = need, cost = base;
     Item *items = s->items;
     int n = 0;
     for (int32_t k = 0; k < s->n; k++)
-        n += envelope(items + n, ways_out(s, g, ends, k, low[k], high[k], near[k], need, items + n));
+        n += envelope(s, items + n, ways_out(s, g, ends, k, low[k], high[k], near[k], need, items + n));
     for (int32_t c = 0; c < s->nc; c++) {
         uint64_t away = open[c] & ~sets[c];
         if (!away) continue;
@@ -145,7 +145,7 @@ static Way way_out(const Search *s, size_t pool, char *box, const double *near, 
         int at = -1;
         double ratio = -1.0;
         for (int i = 0; i < n; i++)
-            if (items[i].gain > 0.0 && ratio_of(items + i) > ratio) ratio = ratio_of(items + i), at = i;
+            if (items[i].gain > 0.0 && ratio_of(s, items + i) > ratio) ratio = ratio_of(s, items + i), at = i;
         if (at < 0) break;  /* all of it, and no more: what is missing is rounding */
         Item *i = items + at;
         double gain = i->gain, share = gain <= left ? 1.0 : left / gain;
@@ -166,17 +166,17 @@ static Way way_out(const Search *s, size_t pool, char *box, const double *near, 
             x = far_end(g, ends, k, near[k], need - 0.5 * slack, i->up);
             if (i->up ? x > i->end : x < i->end) x = i->end;
         } else {
-            double f = share < 0.1 ? 0.1 : share == 1.0 ? 0.5 : share > 0.9 ? 0.9 : share;
+            double least = s->num.least_part, f = share < least ? least : share == 1.0 ? 0.5 : share > 1.0 - least ? 1.0 - least : share;
             x = near[k] + f * (i->end - near[k]);
         }
         /* from a common grid, so that no-goods with nearly the same ends do not leave slivers between them */
-        double unit = UNIT * slack * g->reach[k];
+        double unit = s->num.unit * slack * g->reach[k];
         if (s->kind[k] != WHOLE && unit > 0.0) x = s->hat[k] + nearbyint((x - s->hat[k]) / unit) * unit;
         x = rounded_at(s, k, x, i->up);
         int inside = i->up ? x > near[k] && x <= high[k] && (s->kind[k] == WHOLE || x < high[k])
                            : x < near[k] && x >= low[k] && (s->kind[k] == WHOLE || x > low[k]);
         if (inside) most = over, best.number = k, best.category = -1, best.up = i->up, best.at = x;
     }
-    best.cost = cost - ROUND * fabs(cost);
+    best.cost = cost - s->num.rounding * fabs(cost);
     return best;
 }

@@ -6,6 +6,20 @@ enum {
 };
 
 #include "../../models/forms/_copied.h"
+#include "../../models/forms/_numbers.h"
+
+static const Number NUMBERS[] = {
+    DOUBLE(Numbers, dust), DOUBLE(Numbers, rounding), DOUBLE(Numbers, squared_gap), DOUBLE(Numbers, on_grid), DOUBLE(Numbers, tiny),
+    DOUBLE(Numbers, first_slack), DOUBLE(Numbers, next_slack), DOUBLE(Numbers, unit), DOUBLE(Numbers, least_part), DOUBLE(Numbers, dive_cost),
+    COUNT(Numbers, most_patience), COUNT(Numbers, first_patience), COUNT(Numbers, probes), COUNT(Numbers, pull_rounds),
+    COUNT(Numbers, pull_attacks), COUNT(Numbers, pull_sweeps), COUNT(Numbers, dive_steps),
+};
+
+static int read_all_numbers(Search *s, PyObject *given) {
+    if (!read_numbers(given, NUMBERS, sizeof NUMBERS / sizeof *NUMBERS, &s->num)) return 0;
+    s->need = 1.0 + s->num.dust, s->beyond = 1.0 + 2.0 * s->num.dust, s->hair = s->num.dust;
+    return 1;
+}
 
 static void release_constraint(Constraint *g) {
     free(g->values), free(g->tree), free(g->range_first), free(g->set_first), free(g->ranges), free(g->sets);

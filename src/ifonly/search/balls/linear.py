@@ -34,7 +34,7 @@ from ifonly.question.wrapping import Enclosed, Encloses
 from ifonly.search.linear.engine import Row, goal_row, movers_of, one_linear_row
 from ifonly.search.linear.knapsack import Answer, cheapest_moves
 from ifonly.search.progress import Progress
-from ifonly.tolerances import ON_GRID, ROUNDING
+from ifonly.tolerances import HALF_CLOSING, ON_GRID, ROUNDING
 
 __all__ = ["LinearBalls"]
 
@@ -174,7 +174,8 @@ class _Search:
             [mover.moves for mover in self.movers],
             self.hurts.short + lead,
             self.most,
-            gap=0.25 * progress.limits.gap,  # so that two optima that are the same but for rounding close the gap
+            # two optima that are the same but for rounding close the gap
+            gap=HALF_CLOSING * progress.limits.gap,
             cutoff=progress.limits.cutoff,
             deadline=progress.deadline,
             tuning=self.statement.query.tuning.knapsack,

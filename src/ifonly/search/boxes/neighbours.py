@@ -17,8 +17,6 @@ from ifonly.question.statement import Statement
 
 __all__ = ["neighbours", "placed"]
 
-_SHARES = tuple(2.0 ** -np.arange(0.0, 7.0))  # of the way back, which is 1
-
 
 def neighbours(statement: Statement, u: FloatArray) -> FloatArray:
     """Return the neighbours of a point, one per row, each once; those with the largest way back first."""
@@ -46,7 +44,7 @@ def _back(statement: Statement, u: FloatArray, j: int) -> Iterator[FloatArray]:
         for level in np.flatnonzero(u[part] < 0.5):
             yield placed(u, part, np.arange(feature.width) == level)
         return
-    for value in _values(feature, float(u[part][0]), float(hat[part][0])):
+    for value in _values(feature, float(u[part][0]), float(hat[part][0]), _shares(statement)):
         yield placed(u, part, value)
 
 
@@ -54,18 +52,24 @@ def _together(statement: Statement, u: FloatArray, changed: list[int]) -> Iterat
     """Yield the point with all changed numbers brought back by one step, and by shares of their way."""
     schema, hat = statement.query.schema, statement.query.factual
     numbers = [j for j in changed if isinstance(schema.features[j], Numeric)]
-    for k in range(-1, len(_SHARES)):
+    shares = _shares(statement)
+    for k in range(-1, len(shares)):
         out = u.copy()
         for j in numbers:
             feature, part = schema.features[j], schema.slice(j)
             assert isinstance(feature, Numeric)
             here, there = float(u[part][0]), float(hat[part][0])
-            out[part] = _step(feature, here, there) if k < 0 else _share(feature, here, there, _SHARES[k])
+            out[part] = _step(feature, here, there) if k < 0 else _share(feature, here, there, shares[k])
         yield out
 
 
-def _values(feature: Numeric, here: float, there: float) -> Iterator[float]:
-    for share in _SHARES:
+def _shares(statement: Statement) -> list[float]:
+    """Return shares of the way back, from all of it on, each half of the one before."""
+    return [0.5**k for k in range(statement.query.tuning.answering.ways_back)]
+
+
+def _values(feature: Numeric, here: float, there: float, shares: list[float]) -> Iterator[float]:
+    for share in shares:
         yield _share(feature, here, there, share)
     yield _step(feature, here, there)
 

@@ -2,7 +2,9 @@
  * the twin of this file, and question/trail.py has the bytes.
  */
 
-enum { PRICES_EVENT = 10, ROUGHEST = 8 };
+#define LARGEST 1073741824.0  /* units of one price, as in keeping.py */
+
+enum { PRICES_EVENT = 10, ROUGHEST = 8 };  /* as in question/trail.py, and in keeping.py: the units of the first rounding */
 
 static int keeps_prices(const Search *s, const Prices *p) { return s->keeps_trail && p->unit > 0.0; }
 
@@ -17,7 +19,7 @@ static double upper_half(double number) {
 static double rounded_price(double price, double base, double unit, double by) {
     double units = base / unit + by * rint((price - base) / (by * unit));
     if (!(units > 0.0)) units = 0.0;
-    if (units > 1073741824.0) units = 1073741824.0;
+    if (units > LARGEST) units = LARGEST;
     return units * unit;
 }
 
@@ -79,7 +81,7 @@ static double round_to_close(Search *s, Prices *p) {
     for (int by = ROUGHEST; by > 0; by /= 2) {
         round_prices(p, p->fine_below, p->fine_above, mu, by);
         value = evaluate(s, p, NULL);
-        if (value < p->need - p->rounding) break;
+        if (misses(s, p, value)) break;
     }
     return value;
 }

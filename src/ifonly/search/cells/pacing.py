@@ -13,6 +13,8 @@ class Pace:
 
     Attributes
     ----------
+    more
+        Times that share that must be closed by each further look.
     ends
         Numbers of parts after which it is over in any case.
     judged
@@ -23,6 +25,7 @@ class Pace:
 
     look: int
     least: float
+    more: float
     ends: tuple[int, ...]
     judged: bool
     most: int
@@ -40,5 +43,5 @@ class Pace:
             return False
         if done < self.least or parts >= self.most:
             return True
-        self.look, self.least = 2 * self.look, 10.0 * self.least
+        self.look, self.least = 2 * self.look, self.more * self.least
         return False

@@ -38,8 +38,11 @@ class _Options:
     rows: FloatArray
 
 
-def listed(found: Candidates, y: FloatArray, budget: float, most: int) -> Listed | None:
-    """Return all points of a region within a budget; None where they are too many, or a number has no grid."""
+def listed(found: Candidates, y: FloatArray, budget: float, most: int, times: int) -> Listed | None:
+    """Return all points of a region within a budget; None where they are too many, or a number has no grid.
+
+    At most `most` points, and `times` as many that are looked at on the way.
+    """
     terms, n = found.terms, len(found.terms.numbers)
     wide = [_count(found, k) for k in range(n)]
     last = int(np.argmax(wide)) if n else -1
@@ -69,7 +72,7 @@ def listed(found: Candidates, y: FloatArray, budget: float, most: int) -> Listed
     for f in order:
         extra = worth[f] - worth[f].min()
         keep = np.flatnonzero(extra <= left)
-        if len(over) * len(keep) > 8 * most:
+        if len(over) * len(keep) > times * most:
             return None
         total = over[:, None] + extra[keep]
         at, own = np.nonzero(total <= left)

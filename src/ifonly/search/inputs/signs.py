@@ -17,8 +17,9 @@ from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.signs import Ball, Room, Signs, knows
 from ifonly.question.found import Ended
 from ifonly.runtime.kernels import Said
-from ifonly.runtime.tuning import SignSearch
+from ifonly.runtime.tuning import PlainSigns
 from ifonly.search.inputs.branching import Open, OverInputs
+from ifonly.tolerances import ASKED_OF_ROUNDING, OFFERED_OF_ROUNDING
 
 __all__ = ["BySigns", "room_of"]
 
@@ -40,19 +41,20 @@ class BySigns:
         No point costs less that is better than the incumbent.
     """
 
-    def __init__(self, search: OverInputs[Open], layers: Layers, tuning: SignSearch) -> None:
+    def __init__(self, search: OverInputs[Open], layers: Layers, tuning: PlainSigns) -> None:
+        numbers = search.statement.query.tuning.signs
         self.search, self.progress, self.tuning = search, search.progress, tuning
         self.bound, self._refused, self._look = search.free.elsewhere, 0, tuning.first_look
         self._first: float | None = None
         still = np.zeros(len(search.places.places) + len(search.places.entries))
         room = float(layers.room[-1].max())
-        # a bound is off by no more than the room: a single point that is refused with more is closed
+        # a bound is off by no more than the room: a single point that misses a row by more is closed
         shape = (still, still - np.inf, still + np.inf, still, False)
-        ball = Ball(layers, *shape, tuning.passes * room, tuning.asked * room)
-        self._signs: Signs | None = Signs(room_of(search), [ball], tuning.kernel_bytes)
+        ball = Ball(layers, *shape, OFFERED_OF_ROUNDING * room, ASKED_OF_ROUNDING * room)
+        self._signs: Signs | None = Signs(room_of(search), [ball], tuning.kernel_bytes, numbers)
 
     @staticmethod
-    def takes(search: OverInputs[Open], layers: Layers, tuning: SignSearch) -> bool:
+    def takes(search: OverInputs[Open], layers: Layers, tuning: PlainSigns) -> bool:
         """Whether the kernel is there, knows the units, and costs grow evenly in a question of which no proof is kept.
 
         Its programs are linear: prices, squares and numbers of changes are seen in small boxes only.

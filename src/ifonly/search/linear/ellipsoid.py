@@ -37,17 +37,13 @@ from ifonly.search.linear.engine import goal_row, jumps_of, one_linear_row
 from ifonly.search.linear.knapsack import cheapest_moves
 from ifonly.search.linear.moves import Slide
 from ifonly.search.progress import Progress
-from ifonly.tolerances import DUST, LONG_SUM, PAIRWISE_ROUNDINGS
+from ifonly.tolerances import BEYOND_THE_THRESHOLD, DUST, LONG_SUM, PAIRWISE_ROUNDINGS
 
 __all__ = ["Ellipsoid"]
 
 BoolArray = npt.NDArray[np.bool_]
 Wide = npt.NDArray[np.longdouble]
 Root = tuple[FloatArray, bool]  # of a Cholesky factorisation
-_FARTHER = (
-    0.0,
-    *(10.0 ** np.arange(-15.0, -8.0)),
-)  # shares by which a point on the threshold is moved beyond its rounding
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ class Ellipsoid:
         moves, price = numbers.cheapest(need - float(slope @ (u - statement.query.factual)))
         bound = answer.bound if jumps else max(answer.bound, numbers.bound(moves, price, need))
         progress.raise_floor(bound)
-        points = np.array([numbers.point(u, moves * (1.0 + share), box) for share in _FARTHER])
+        points = np.array([numbers.point(u, moves * (1.0 + share), box) for share in BEYOND_THE_THRESHOLD])
         return self._kept(statement, box, question.goal, progress, points, bound)
 
     def _kept(
