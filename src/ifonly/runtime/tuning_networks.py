@@ -31,10 +31,10 @@ class PlainSigns(Group):
     """Course of the compiled branch and bound over signs of units in plain questions: `ifonly.search.inputs.signs`."""
 
     many_values: float = 8.0  # steps of its grid from which on a number is as good as continuous; guess
-    # Of such numbers: how many, and which share of the features, from which on it comes before boxes; measured, "Networks
-    # without a program": 10 to 21 of HELOC and three quarters of its features; 3 of German Credit and half of them, where
-    # boxes are quicker.
+    # Such numbers from which on it comes before boxes; measured, "Networks without a program": 10 to 20 of HELOC, where it is
+    # quicker, and 3 of German Credit, where boxes are.
     least_many: int = 8
+    # Share of the features that they must be for that; measured, "Networks without a program": two thirds; a half.
     least_share: float = 0.65
     at_first: int = 4_000_000_000  # multiplications before boxes are halved, if it comes first; guess: some 10 s
     afterwards: int = 40_000_000_000  # the same afterwards, before a solver is asked; guess: some 100 s

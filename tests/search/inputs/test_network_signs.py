@@ -13,9 +13,8 @@ from sklearn.neural_network import MLPClassifier
 
 from ifonly import Explainer, Proximity, Sparsity
 from ifonly.models.forms import signs as kernel
-from ifonly.question.found import Ended
+from ifonly.question.found import Ended, Found
 from ifonly.runtime.tuning import DEFAULT, PlainSigns
-from ifonly.search.engine import separable
 from ifonly.search.engines import WITH_SOLVER, find
 from ifonly.search.inputs.best_first import opened
 from ifonly.search.inputs.networks import Networks, Search
@@ -49,9 +48,9 @@ def asked(seed: int, *extra: Any, layers: tuple[int, ...] = (12, 8), norm: Any =
 
 def begun(statement: Any) -> tuple[Search, BySigns]:
     box = statement.box()
-    question = separable(statement)
-    assert question is not None
-    incumbents, box = opened(statement, box, Progress(limits=Limits(gap=1e-6)))
+    opening = opened(statement, box, Progress(limits=Limits(gap=1e-6)))
+    assert not isinstance(opening, Found)
+    question, incumbents, box = opening
     search = Search(statement, question, box, incumbents)
     return search, BySigns(search, search.layers, statement.query.tuning.plain_signs)
 
