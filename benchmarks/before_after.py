@@ -38,14 +38,26 @@ def table(data: str) -> tuple[Any, Any, Any]:
 
 
 def models(data: str, only: str = "") -> dict[str, Any]:
-    """Return what is asked about, by name: linear, trees, forests, boosting, networks; those whose name has `only` in it."""
+    """Return what is asked about, by name: linear, trees, forests, boosting, networks, and networks inside of composites.
+
+    Only those whose name has `only` in it. Calibrated, voting and binned networks are to get the bounds of bare ones.
+    """
+    from sklearn.calibration import CalibratedClassifierCV
     from sklearn.compose import make_column_selector, make_column_transformer
-    from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.ensemble import (
+        GradientBoostingClassifier,
+        HistGradientBoostingClassifier,
+        RandomForestClassifier,
+        VotingClassifier,
+    )
     from sklearn.linear_model import LogisticRegression
     from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
     from sklearn.tree import DecisionTreeClassifier
+
+    def network(units: int) -> Any:
+        return MLPClassifier((units,), max_iter=400, random_state=0)
 
     X, y, _ = table(data)
     words = make_column_selector(dtype_exclude="number")
@@ -58,14 +70,21 @@ def models(data: str, only: str = "") -> dict[str, Any]:
         "forest, 300 x 8": RandomForestClassifier(300, max_depth=8, n_jobs=1, random_state=0),
         "boosting, 100 x 3": GradientBoostingClassifier(random_state=0),
         "hist boosting, 100": HistGradientBoostingClassifier(max_iter=100, random_state=0),
-        "network, 1 x 20": MLPClassifier((20,), max_iter=400, random_state=0),
-        "network, 1 x 100": MLPClassifier((100,), max_iter=400, random_state=0),
+        "network, 1 x 10": network(10),
+        "network, 1 x 20": network(20),
+        "network, 1 x 100": network(100),
+        "network, 1 x 10, calibrated": CalibratedClassifierCV(network(10), cv=3),
+        "network, 1 x 20, voting": VotingClassifier(
+            [("logistic", LogisticRegression(max_iter=2000)), ("network", network(20))], voting="soft"
+        ),
+        "network, 1 x 10, binned": network(10),
     }
     out = {}
     for name, kind in kinds.items():
         if only not in name:
             continue
-        scale = make_column_transformer((OneHotEncoder(), words), (StandardScaler(), numbers))
+        scaler = KBinsDiscretizer(4) if name.endswith("binned") else StandardScaler()
+        scale = make_column_transformer((OneHotEncoder(), words), (scaler, numbers))
         out[name] = make_pipeline(scale, kind).fit(X, y)
     return out
 

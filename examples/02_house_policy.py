@@ -1,4 +1,4 @@
-"""What the house forbids holds for everybody; what one person cannot do goes into the call."""
+"""A house policy: what the house forbids holds for everybody; what one person cannot do goes into the call."""
 
 from ifonly import Actionability, Explainer, Implies, LinearRow, Proximity, Sparsity
 from ifonly.bench import credit_model

@@ -66,7 +66,7 @@ def test_import_adds_few_modules_to_its_foundation() -> None:
 
 @pytest.mark.parametrize("command", ["--help", "--version", "explain --help", "batch --help"])
 def test_help_does_not_wait_for_numbers(command: str) -> None:
-    """What takes most of a second to load is not needed to say what there is."""
+    """Libraries that take most of a second to load are not needed to say what there is."""
     words = ", ".join(map(repr, command.split()))
     run = f"import sys; sys.argv[1:] = [{words}]; from ifonly.cli import main; main(standalone_mode=False)"
     loaded = modules_loaded_by(run)

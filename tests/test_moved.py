@@ -6,7 +6,6 @@ import importlib
 import io
 import json
 import pickle
-import subprocess
 import sys
 import warnings
 import zipfile
@@ -20,7 +19,7 @@ import pytest
 import ifonly
 import ifonly.criteria
 import ifonly.extend
-from ifonly._moved import MOVED
+from ifonly._moved import GONE, MOVED, NAMES
 from ifonly.adapters import BoosterClassifier, TorchClassifier
 
 
@@ -29,7 +28,7 @@ def first_import() -> Iterator[None]:
     """Forget the old names that this process has met, during a test and after it."""
 
     def forget() -> None:
-        for old in MOVED.keys() & sys.modules.keys():
+        for old in (MOVED.keys() | GONE.keys()) & sys.modules.keys():
             del sys.modules[old]
 
     forget()
@@ -40,12 +39,73 @@ def first_import() -> Iterator[None]:
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
 def test_an_old_module_is_the_new_one_and_warns(old: str, new: str, first_import: None) -> None:
     with pytest.warns(DeprecationWarning, match=rf"^{old} has moved: import from ifonly\."):
-        assert importlib.import_module(old) is importlib.import_module(new)
+        found = importlib.import_module(old)
+    there = importlib.import_module(new)
+    if old not in NAMES:
+        assert found is there
+    for name in getattr(there, "__all__", ()):  # and a stand-in has all that is there, without another word
+        if name not in NAMES.get(old, ()):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                assert getattr(found, name) is getattr(there, name)
+
+
+@pytest.mark.parametrize(("old", "name"), [(old, name) for old, names in NAMES.items() for name in names])
+def test_a_name_that_went_another_way_is_found_and_warns(old: str, name: str, first_import: None) -> None:
+    place, _, new = NAMES[old][name].partition(":")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = importlib.import_module(old)
+    with pytest.warns(
+        DeprecationWarning, match=rf"^{old}\.{name} has moved: import (it|{new}) from {place}\. The old"
+    ) as caught:
+        assert getattr(module, name) is getattr(importlib.import_module(place), new)
+    assert caught[0].filename == __file__
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        module.nothing  # noqa: B018
+
+
+def test_what_is_called_something_else_now(first_import: None) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        from ifonly.criteria.stays import Stays
+        from ifonly.engine import find
+    assert (Stays.__name__, find.__module__) == ("KeepsLead", "ifonly.search.progress")
+    said = [str(warning.message).partition(". ")[0] for warning in caught]
+    assert said == [
+        "ifonly.criteria.stays has moved: import from ifonly.criteria.robustness.keeps_lead",
+        "ifonly.criteria.stays.Stays has moved: import KeepsLead from ifonly.criteria.robustness.keeps_lead",
+        "ifonly.engine has moved: import from ifonly.search.boxes.engine",
+        "ifonly.engine.find has moved: import it from ifonly.search.progress",
+    ]
+
+
+@pytest.mark.parametrize("old", GONE)
+def test_of_a_module_that_is_gone_it_is_said_what_does_its_work(old: str, first_import: None) -> None:
+    with pytest.raises(ModuleNotFoundError, match=rf"^{old} is gone\. The .*\.$"):
+        importlib.import_module(old)
+
+
+# The modules of 03503d0, the commit before they moved.
+BEFORE = (Path(__file__).parent / "before" / "modules.txt").read_text(encoding="utf-8").split()
+
+
+@pytest.mark.parametrize("old", BEFORE)
+def test_every_module_of_before_is_there_or_known(old: str, first_import: None) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            importlib.import_module(old)
+        except ModuleNotFoundError as error:
+            if error.name not in GONE and (error.name or "").startswith("ifonly"):
+                raise
+            if error.name != old:
+                pytest.skip(f"{error.name} is not installed")
 
 
 def test_the_table_names_no_module_that_is_there() -> None:
     source = Path(ifonly.__file__).parent.parent
-    files = [source.joinpath(*old.split(".")) for old in MOVED]
+    files = [source.joinpath(*old.split(".")) for old in (*MOVED, *GONE)]
     assert not [path for path in files if path.with_suffix(".py").exists() or path.is_dir()]
 
 
@@ -128,20 +188,3 @@ def test_a_skops_file_by_an_old_path(first_import: None) -> None:
     with pytest.warns(DeprecationWarning, match=r"ifonly\.features"):
         loaded = skops_io.loads(stored, trusted=trusted)
     assert type(loaded) is type(schema.features[0])
-
-
-# -- the catalogue for extenders ------------------------------------------------------------------------------------
-def test_every_name_of_the_catalogue_is_there() -> None:
-    assert set(dir(ifonly.extend)) == set(ifonly.extend.__all__)
-    assert all(getattr(ifonly.extend, name) is not None for name in ifonly.extend.__all__)
-    with pytest.raises(AttributeError, match=r"'ifonly\.extend' has no attribute 'Solver'"):
-        ifonly.extend.Solver  # noqa: B018
-
-
-def test_the_catalogue_loads_no_framework_and_no_kit_until_asked() -> None:
-    code = (
-        "import sys, ifonly.extend as e; heavy = {'sklearn', 'scipy.optimize', 'highspy', 'ifonly.testing'};"
-        "print(sorted(heavy & set(sys.modules))); e.check_form; print('ifonly.testing' in sys.modules)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.split("\n")[:2] == ["[]", "True"]

@@ -1,4 +1,4 @@
-"""What a package index shows: the README, without links that lead nowhere."""
+"""The page of a package index: the README, without links that lead nowhere."""
 
 import re
 import sys

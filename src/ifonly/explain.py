@@ -33,6 +33,8 @@ from ifonly.runtime.memo import Lean, Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT, Tuning
 from ifonly.search.answering import NoneOnGrids, Question, Several
 from ifonly.search.asking import Asker, Subject
+from ifonly.search.engines import checked_engines
+from ifonly.search.progress import Engine
 from ifonly.solvers.registry import find_solver
 from ifonly.tolerances import OPTIMALITY
 
@@ -91,6 +93,9 @@ class Explainer(Lean):
         A model that can be read is read all the same.
     tuning
         The numbers that searches go by: when an engine gives up, how time is shared out. Nothing proven depends on them.
+    engines
+        The engines in the order in which they are tried, such as ``(Mine(), *ENGINES)`` of `ifonly.extend`; None: all there
+        are, or the solver alone. Their word is believed, as a solver's is.
 
     Examples
     --------
@@ -116,6 +121,7 @@ class Explainer(Lean):
         random_state: int = 0,
         surrogate: str | None = None,
         tuning: Tuning = DEFAULT,
+        engines: Sequence[Engine] | None = None,
     ) -> None:
         from ifonly.models.forms.complete import complete  # noqa: PLC0415 - composites are loaded with the readers
 
@@ -137,7 +143,7 @@ class Explainer(Lean):
 
             warm(self.training)
         self.criteria = checked(DEFAULT_CRITERIA if criteria is None else criteria)
-        self.backend = find_solver(solver)
+        self.backend, self.engines = find_solver(solver), checked_engines(engines)
         self.random_state = random_state
         self._house: Asker | None = None
         self._askers = Memo()
@@ -328,10 +334,14 @@ class Explainer(Lean):
     def _asker(self, criteria: Sequence[Criterion], *, several: bool = False) -> Asker:
         """Return who puts questions together under the house's criteria and a call's; that of the house is at hand."""
         of_house = isinstance(criteria, tuple | list) and not criteria and not several
-        if of_house and self._house is not None and self._house.serves(self.model, self.backend, self.criteria):
+        if (
+            of_house
+            and self._house is not None
+            and self._house.serves(self.model, self.backend, self.engines, self.criteria)
+        ):
             return self._house
         call = checked(criteria)
-        known = (self.model, self.backend, self.criteria)
+        known = (self.model, self.backend, self.engines, self.criteria)
         key = (*map(id, known), several, *map(id, call))
         asker = self._askers.get("asker", key, lambda: self._made(call, several), keep=(*known, call))
         self._house = asker if of_house else self._house
@@ -340,7 +350,7 @@ class Explainer(Lean):
     def _made(self, call: tuple[Criterion, ...], several: bool) -> Asker:
         about = (self.schema, self.model, self.training, self._complete, self._frame, self._given)
         subject = Subject(*about, self.random_state, observed=self.surrogate is not None)
-        return Asker(subject, self.backend, self.criteria, call, several=several)
+        return Asker(subject, self.backend, self.engines, self.criteria, call, several=several)
 
     def _ask(
         self, row: Any, want: Any, criteria: Sequence[Criterion], *, several: bool = False, decimals: bool = True
@@ -372,12 +382,11 @@ def _answered(asked: Question, n: int, origin: Origin, ask: Callable[..., Questi
 def _opened(
     model: Any, X: Any, schema: Schema | None, surrogate: str | None, tuning: Tuning
 ) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
-    _check_surrogate(surrogate)
     if surrogate is None:
         return open_model(model, X, schema, tuning=tuning)
     from ifonly.surrogate import open_any  # noqa: PLC0415 - loaded when it is asked for
 
-    return open_any(model, X, schema, tuning)
+    return open_any(model, X, schema, surrogate, tuning)
 
 
 # -- options -----------------------------------------------------------------------------------------------------------
@@ -434,12 +443,4 @@ def _check_workers(n_jobs: Any) -> None:
         raise CriterionError(
             f"'n_jobs' must be a whole number of workers other than 0, got {n_jobs!r}. Write e.g. n_jobs=2, or -1 for one "
             "per core."
-        )
-
-
-def _check_surrogate(surrogate: Any) -> None:
-    """Refuse a surrogate that is neither None nor "auto"."""
-    if surrogate is not None and not (isinstance(surrogate, str) and surrogate == "auto"):
-        raise CriterionError(
-            f"'surrogate' must be None or 'auto', got {surrogate!r}. With 'auto', a model that cannot be read is observed."
         )

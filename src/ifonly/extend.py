@@ -12,30 +12,43 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ifonly.data.features import Binary, Categorical, Feature, Integer, Numeric, Ordinal
 from ifonly.data.schema import Schema
+from ifonly.errors import Relaxation
+from ifonly.events import Built, Finished, Incumbent, OnEvent
+from ifonly.models.abilities import Bounded, Composite, Ensemble, Layered, LinearScores, NearestRows
 from ifonly.models.form import Form
+from ifonly.models.forms.leaves import Leaves
+from ifonly.models.forms.propagate import Block, Budget
 from ifonly.models.links import Link
 from ifonly.models.read import Model, Read
 from ifonly.models.registry import known_readers, reads
-from ifonly.models.rules import Rule
+from ifonly.models.rules import Decision, Rule
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.program.inputs import Inputs
-from ifonly.program.mip import Affine, Mip, MipArrays
+from ifonly.program.mip import Affine, Convex, Mip, MipArrays, Square
 from ifonly.program.variables import Variables
 from ifonly.question.abilities import Counts, Loosens, Refines, Remains, Shrinks, Tightens, Verifies
-from ifonly.question.costs import Costs
-from ifonly.question.criterion import ChecksTogether, Couples, Criterion, HasConsequences, Remarks
+from ifonly.question.costs import Costs, CostTable
+from ifonly.question.criterion import ChecksTogether, Couples, Criterion, HasConsequences, Remarks, Tabulates
+from ifonly.question.curves import CostCurve
 from ifonly.question.demand import BoxDemand, Demand
 from ifonly.question.found import Ended, Found
-from ifonly.question.further import Diversifies, Further, Way
-from ifonly.question.guidance import Branch, Branches, Proposes, Squeezes, UnionOfBoxes
+from ifonly.question.further import Clustered, Diversifies, Further, Way
+from ifonly.question.goal import Goal, Row
+from ifonly.question.guidance import Branch, Branches, KeepsDistance, Proposes, Squeezes, UnionOfBoxes
 from ifonly.question.problem import Problem
 from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.separation import Separation
+from ifonly.question.statement import Statement
+from ifonly.question.training import Training
+from ifonly.question.wrapping import Embeds, Enclosed, Encloses, Ranges, Search, Sought, Wraps
+from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import Tuning
-from ifonly.search.engine import Engine
-from ifonly.search.progress import Progress
+from ifonly.search.engine import OnlyWith
+from ifonly.search.progress import Engine, Progress, find
 from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
 
 if TYPE_CHECKING:
@@ -43,6 +56,8 @@ if TYPE_CHECKING:
     from ifonly.models.reading.columnwise import column_wise
     from ifonly.models.reading.source import Column, Source
     from ifonly.models.reading.transforms import transforms
+    from ifonly.search.engines import ENGINES
+    from ifonly.solvers.registry import find_solver
     from ifonly.testing import (
         check_criterion,
         check_form,
@@ -55,58 +70,101 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ENGINES",
     "Affine",
     "Backend",
+    "Binary",
+    "Block",
+    "Bounded",
     "Box",
     "BoxDemand",
     "Branch",
     "Branches",
+    "Budget",
+    "Built",
     "Capability",
+    "Categorical",
     "Cells",
     "ChecksTogether",
+    "Clustered",
     "Column",
+    "Composite",
+    "Convex",
+    "CostCurve",
+    "CostTable",
     "Costs",
     "Counts",
     "Couples",
     "Criterion",
+    "Deadline",
+    "Decision",
     "Demand",
     "Diversifies",
+    "Embeds",
+    "Enclosed",
+    "Encloses",
     "Ended",
     "Engine",
+    "Ensemble",
+    "Feature",
+    "Finished",
     "Form",
     "Found",
     "Further",
+    "Goal",
     "HasConsequences",
+    "Incumbent",
     "Inputs",
+    "Integer",
+    "KeepsDistance",
+    "Layered",
+    "Leaves",
     "Limits",
+    "LinearScores",
     "Link",
     "Loosens",
     "Mip",
     "MipArrays",
     "Model",
+    "NearestRows",
+    "Numeric",
+    "OnEvent",
+    "OnlyWith",
+    "Ordinal",
     "Problem",
     "Program",
     "Progress",
     "Proposes",
     "Query",
+    "Ranges",
     "RawTree",
     "Read",
     "Refines",
+    "Relaxation",
     "Remains",
     "Remarks",
+    "Row",
     "Rule",
     "Schema",
+    "Search",
+    "Separation",
     "Shrinks",
     "Solution",
+    "Sought",
     "Source",
+    "Square",
     "Squeezes",
+    "Statement",
     "Status",
+    "Tabulates",
     "Tightens",
+    "Training",
     "Tuning",
     "UnionOfBoxes",
     "Variables",
     "Verifies",
     "Way",
+    "Wraps",
     "assemble",
     "check_criterion",
     "check_form",
@@ -114,6 +172,8 @@ __all__ = [
     "check_solver",
     "column_wise",
     "criterion_checks",
+    "find",
+    "find_solver",
     "float32_at_most",
     "float32_below",
     "float64_at_most",
@@ -127,6 +187,7 @@ __all__ = [
 
 # Loaded when they are asked for: `import ifonly` itself needs none of them.
 _LATE = {
+    "ENGINES": "ifonly.search.engines",
     "Column": "ifonly.models.reading.source",
     "RawTree": "ifonly.models.reading.assemble",
     "Source": "ifonly.models.reading.source",
@@ -137,6 +198,7 @@ _LATE = {
     "check_solver": "ifonly.testing",
     "criterion_checks": "ifonly.testing",
     "column_wise": "ifonly.models.reading.columnwise",
+    "find_solver": "ifonly.solvers.registry",
     "form_checks": "ifonly.testing",
     "reader_checks": "ifonly.testing",
     "solver_checks": "ifonly.testing",

@@ -12,7 +12,9 @@ small that is: in units of 1e-9, squared, every cost is below 1e-18, and one of 
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+from ifonly._moved import forwarding
 
 __all__ = [
     "ANOTHER_ANSWER",
@@ -38,6 +40,7 @@ __all__ = [
     "INTEGRALITY",
     "IN_HULL",
     "KEPT_ROW",
+    "LATTICE_STEP",
     "LEAST_GAIN",
     "LONG_ROUNDINGS",
     "LONG_SUM",
@@ -169,6 +172,8 @@ SAME_BREAKPOINT = 0.01 * DUST  # share of its argument within which two breakpoi
 
 # -- grids -----------------------------------------------------------------------------------------------------------
 ON_GRID = DUST  # share of a step within which a number lies on the grid: steps are decimal numbers, and so not exact
+# Step of a lattice of scores, in roundings of sums: `ON_GRID` of a step is then more than a score may be off in float64.
+LATTICE_STEP = 1e6
 MULTIPLE = 0.1 * ON_GRID  # share of its count within which a leaf value is a multiple of a common unit
 TOLD_STEP = 0.1  # share of a step below which `FLOAT64_ROOM` must stay for its grid to be told
 NEAR_A_STEP = 0.25  # share of a step within which a computed end lies at a point of the grid: it is off by less
@@ -254,3 +259,7 @@ def closing_gap(value: float, gap: float) -> float:
     half is for what follows it: the answer is stored in the dtypes of the data, and its cost measured again.
     """
     return CLOSING * allowed_gap(value, gap)
+
+
+if not TYPE_CHECKING:  # to type checkers, what is not above is not there
+    __getattr__ = forwarding(__name__)

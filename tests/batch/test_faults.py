@@ -395,7 +395,7 @@ def test_a_clock_that_jumps_changes_nothing(
 
 
 def test_stopping_workers_by_a_file(explainer: Explainer, copied: Batch, whole: Batch, tmp_path: Path) -> None:
-    """What Ctrl-C does to workers: they stop between two rows and keep what they have."""
+    """Workers under Ctrl-C: they stop between two rows and keep what they have."""
     batch = copied
     (tmp_path / "shards" / "000000.csv").unlink()
     stop = tmp_path / "stop"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import questions
 from batch_cases import POLICY, content, explain, rows
 from ifonly import BatchFailed, CriterionError, Explainer, PlanError, Sparsity, Target
 from ifonly.batch import Batch, jobs
+from ifonly.batch.folder import check_explainer
 from ifonly.batch.plan import read_plan
 
 
@@ -258,6 +260,15 @@ def test_another_model_is_refused_and_the_same_one_fitted_anew_is_not(whole: Bat
     with pytest.raises(PlanError, match="the model"):
         explain(other, whole.folder, output="csv")
     assert explain(questions.explainer(), whole.folder, output="csv").last_run.done == []  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("name", "words"), [("tuning", "the tuned numbers"), ("engines", "the engines")])
+def test_an_explainer_without_what_was_planned_with_is_refused(
+    explainer: Explainer, whole: Batch, name: str, words: str
+) -> None:
+    planned = replace(whole.plan, prints={**whole.plan.prints, name: "another"})
+    with pytest.raises(PlanError, match=words):
+        check_explainer(planned, whole.folder, explainer, "good")
 
 
 def test_options_of_a_folder_need_a_folder(explainer: Explainer) -> None:

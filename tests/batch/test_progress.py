@@ -1,4 +1,4 @@
-"""What one sees of a batch: a bar on a terminal, lines elsewhere; and Ctrl-C, once and twice."""
+"""Progress of a batch: a bar on a terminal, lines elsewhere; and Ctrl-C, once and twice."""
 
 from __future__ import annotations
 

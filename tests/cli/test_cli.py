@@ -512,7 +512,7 @@ def test_bench(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- on a terminal ----------------------------------------------------------------------------------------------
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> StringIO:
-    """What a terminal of 60 columns would be sent."""
+    """The bytes that a terminal of 60 columns would be sent."""
     screen = StringIO()
     out = Console(file=screen, force_terminal=True, width=60, color_system="standard", highlight=False)
     monkeypatch.setattr(show, "console", lambda **_: out)

@@ -1,4 +1,4 @@
-"""What columns keep of rows: for all features at once as for each alone; a row decoded beside another is the row decoded."""
+"""Storage of rows in columns: for all features at once as for each alone; a row decoded beside another is the row decoded."""
 
 from __future__ import annotations
 

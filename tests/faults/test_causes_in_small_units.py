@@ -1,4 +1,4 @@
-"""What is small beside a feature depends on its unit: a step of 1e-9 that follows from another is no rounding."""
+"""Rounding is a matter of a feature's unit: a step of 1e-9 that follows from another is no rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a robust answer keeps from a tie: a few roundings of the model's arithmetic, not hundreds."""
+"""Distance of a robust answer from a tie: a few roundings of the model's arithmetic, not hundreds."""
 
 from __future__ import annotations
 

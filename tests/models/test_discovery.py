@@ -136,7 +136,7 @@ def sklearn_classes() -> dict[str, type]:
 
 
 def check_pickle(estimator: Any) -> None:
-    """What was read is the same after a pickle: scores, decisions, probabilities, and the way back from them."""
+    """A read model is the same after a pickle: scores, decisions, probabilities, and the way back from them."""
     _, model, _, U = open_model(estimator, X, None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes that are deprecated say so when they are unpickled

@@ -193,7 +193,7 @@ def test_missing_features_have_no_literals() -> None:
     assert x.level_table(COLOUR, np.arange(3.0)).is_constant
     assert x.changed(COLOUR).is_constant
     assert x.is_home(REAL)
-    assert x.is_settled(COLOUR)
+    assert x.must_stay(COLOUR)
     assert x.affine(np.ones(SCHEMA.width) * (np.arange(SCHEMA.width) == REAL)).is_constant
 
 
@@ -256,15 +256,15 @@ def test_surely_changed_by_cells_and_levels_is_the_change_itself() -> None:
     assert x.surely_changed(WHOLE, 0.1) is x.changed(WHOLE)
 
 
-def test_home_and_settled() -> None:
+def test_home_and_must_stay() -> None:
     x = variables(real=(0.5, 0.5), whole=(5.0, 5.0), cents=(0.5, 1.0))
     assert [x.is_home(j) for j in (REAL, WHOLE, CENTS)] == [True, False, False]
-    assert [x.is_settled(j) for j in (REAL, WHOLE, CENTS)] == [True, False, False]
+    assert [x.must_stay(j) for j in (REAL, WHOLE, CENTS)] == [True, False, False]
     x.box.keep_levels(COLOUR, np.array([True, False, False]))
     assert not x.is_home(COLOUR)
-    assert not x.is_settled(COLOUR)
+    assert not x.must_stay(COLOUR)
     x.box.keep_levels(SIZE, np.array([True, False]))
-    assert x.is_settled(SIZE)
+    assert x.must_stay(SIZE)
 
 
 # -- points -----------------------------------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+import ifonly.extend
 from ifonly import Explainer, Infeasible, NotVerified, OutOfTime, Proximity
 from ifonly.criteria.actionability.demands import Between, Direction, Frozen, Imply, LevelSet, LinearDemand
 from ifonly.criteria.causality.criterion import Causality
@@ -29,24 +32,55 @@ from ifonly.criteria.sparsity import Sparsity, _AtMost
 from ifonly.data.schema import Schema
 from ifonly.errors import Relaxation
 from ifonly.program.mip import Affine
-from ifonly.question.abilities import Counts, Loosens, Refines, Tightens, Verifies
-from ifonly.question.criterion import ChecksTogether, Couples, Criterion, HasConsequences, Remarks
+from ifonly.question.abilities import Ability, Counts, Loosens, Refines, Remains, Shrinks, Tightens, Verifies
+from ifonly.question.criterion import ChecksTogether, Couples, Criterion, HasConsequences, Remarks, Tabulates
 from ifonly.question.demand import BoxDemand, Demand
+from ifonly.question.further import Clustered, Diversifies
 from ifonly.question.goal import ClassGoal, IntervalGoal, ProbabilityGoal
-from ifonly.question.guidance import Branches, Proposes, Squeezes
+from ifonly.question.guidance import Branches, KeepsDistance, Proposes, Squeezes, UnionOfBoxes
 from ifonly.question.outside import Outside
 from ifonly.question.program import Program
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
+from ifonly.question.wrapping import Embeds, Encloses, Ranges, Wraps
 from ifonly.search.engine import separable
 from ifonly.testing import check_criterion
 
-OF_DEMANDS = (Loosens, Refines, Counts, Tightens, Verifies, Proposes, Branches, Squeezes)
-OF_CRITERIA = (Couples, HasConsequences, Remarks, ChecksTogether)
+OF_DEMANDS = (
+    Loosens,
+    Shrinks,
+    Remains,
+    Refines,
+    Counts,
+    Tightens,
+    Verifies,
+    Proposes,
+    Branches,
+    UnionOfBoxes,
+    KeepsDistance,
+    Squeezes,
+    Wraps,
+    Embeds,
+    Encloses,
+    Clustered,
+)
+OF_CRITERIA = (Tabulates, Couples, HasConsequences, Remarks, ChecksTogether, Diversifies, Ranges)
 
 
 def methods(ability: type) -> list[str]:
     return [name for name in vars(ability) if not name.startswith("_")]
+
+
+# -- all of them ------------------------------------------------------------------------------------------------------
+def test_every_ability_is_tried_here_and_stands_in_the_documented_tables() -> None:
+    ours = {ability for ability in Ability.__subclasses__() if ability.__module__.startswith("ifonly.")}
+    assert ours == {*OF_DEMANDS, *OF_CRITERIA}
+    assert all(getattr(ifonly.extend, ability.__name__) is ability for ability in ours)
+    text = (Path(__file__).resolve().parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", text, flags=re.MULTILINE))
+    for ability in ours:
+        abstract = getattr(ability, "__abstractmethods__", frozenset())
+        assert abstract <= set(re.findall(r"`(\w+)`", rows.get(ability.__name__, ""))), ability.__name__
 
 
 # -- who has which ----------------------------------------------------------------------------------------------------
@@ -61,7 +95,9 @@ def test_an_ability_is_inherited_or_defined_in_whole(ability: type) -> None:
         rest = {n: f for n, f in own.items() if n != name}
         if not rest:
             continue
-        with pytest.raises(TypeError, match=f"LacksOne defines .* but not '{name}'.* Inherit .*{ability.__name__}"):
+        with pytest.raises(
+            TypeError, match=f"LacksOne defines .* but not '{name}'.* Inherit ifonly.extend.{ability.__name__},"
+        ):
             issubclass(type("LacksOne", (base,), rest), ability)
 
 
@@ -79,16 +115,18 @@ def test_who_inherits_an_ability_must_fill_it_in(ability: type) -> None:
 DECLARED: dict[type[Demand], set[type]] = {
     Demand: set(),
     BoxDemand: {BoxDemand},
-    **{kind: {BoxDemand, Loosens} for kind in (Frozen, Direction, Between, LevelSet)},
+    **{kind: {BoxDemand, Loosens} for kind in (Frozen, Direction)},
+    **{kind: {BoxDemand, Loosens, Remains} for kind in (Between, LevelSet)},
     LinearDemand: {Loosens},
-    Imply: set(),
+    Imply: {UnionOfBoxes},
     Outside: set(),
     _AtMost: {Counts, Loosens},
-    **{kind: {Proposes} for kind in (OtherFeatures, LeaveOne, Apart)},
+    **{kind: {Proposes, UnionOfBoxes} for kind in (OtherFeatures, LeaveOne)},
+    Apart: {Proposes, KeepsDistance},
     InHull: {Proposes, Squeezes, Loosens},
-    InCloud: {Proposes, Squeezes, Loosens, Branches},
+    InCloud: {Proposes, Squeezes, Loosens, Branches, Clustered},
     Normal: {Verifies, Loosens},
-    KeepsLead: {Proposes, Loosens, Refines, Verifies},
+    KeepsLead: {Proposes, Loosens, Shrinks, Refines, Verifies, Wraps, Embeds, Encloses},
     CausalEquation: {Tightens, Proposes, Refines, Verifies, Loosens},
     ClassGoal: {Proposes},
     **{kind: {Proposes, Loosens} for kind in (ProbabilityGoal, IntervalGoal)},
@@ -106,11 +144,11 @@ def test_what_each_criterion_declares() -> None:
         for c in (Proximity, Sparsity, Diversity, Manifold, Robustness, Causality)
     }
     assert found == {
-        Proximity: {Couples, Remarks},
-        Sparsity: set(),
-        Diversity: {ChecksTogether},
+        Proximity: {Tabulates, Couples, Remarks},
+        Sparsity: {Tabulates},
+        Diversity: {ChecksTogether, Diversifies},
         Manifold: {Remarks},
-        Robustness: {Remarks},
+        Robustness: {Remarks, Ranges},
         Causality: {HasConsequences, Remarks, ChecksTogether},
     }
 

@@ -1,4 +1,4 @@
-"""What the training data says: ranges, deviations, covariance, with gaps in it and without numbers in it."""
+"""Statistics of the training data: ranges, deviations, covariance, with gaps in it and without numbers in it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def beside(value: float) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("kind", one_in(2, ["tree", "forest", "boosting"]))
 def test_splits_moved_by_the_least_prove_no_more_than_is_true(kind: str) -> None:
-    """Whatever a split is moved to, by an ulp of either precision, to a zero or a denormal: no dearer answer is proven."""
+    """Moved splits, by an ulp of either precision, to a zero or a denormal: no dearer answer is proven."""
     tried = 0
     for case in itertools.islice((c for c in cases(kind, range(24)) if len(c.trail) > 1), 3):
         best, parts = optimum(case), list(events(case.trail))

@@ -213,7 +213,7 @@ HOSTILE = {
     [pytest.param(n, marks=pytest.mark.slow) if i % 2 or n == "a million splits" else n for i, n in enumerate(HOSTILE)],
 )
 def test_counts_in_a_proof(folder: Path, tmp_path: Path, name: str) -> None:
-    """Whoever seals a hostile proof, and writes its checksum into the record, gets a sentence."""
+    """A hostile proof that is sealed, its checksum written into the record, gets a sentence."""
     data = HOSTILE[name]
     record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
     record["proof"] = {"sha256": sha256(data).hexdigest(), "parts": [10**9]}

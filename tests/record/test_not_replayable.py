@@ -168,7 +168,7 @@ def test_other_words_are_no_proof(linear: Any) -> None:
 
 
 def test_the_probe_asks_the_library_itself() -> None:
-    """Whatever SCIP is here, the probe's verdict is that of enabling the mode."""
+    """The probe's verdict is that of enabling the mode, whichever SCIP is here."""
     scip = pytest.importorskip("pyscipopt")
     model = scip.Model()
     model.freeProb()

@@ -85,7 +85,7 @@ def test_a_dearer_answer_is_refused(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [pytest.param("forest", marks=pytest.mark.slow), "boosting"])
 def test_moved_splits_prove_nothing_false(kind: str) -> None:
-    """Whatever the splits are, a replay that accepts has proven the bound; most moved ones leave a part open."""
+    """Changed splits: a replay that accepts has proven the bound; most moved ones leave a part open."""
     refused, rng = 0, np.random.default_rng(0)
     for case in cases(kind, range(16)):
         best, parts = optimum(case), list(events(case.trail))
@@ -146,7 +146,7 @@ def test_truncated_files_and_flipped_bits_are_refused() -> None:
 
 @pytest.mark.parametrize("kind", one_in(4, MODELS))
 def test_flipped_bits_under_a_new_checksum_prove_nothing_false(kind: str) -> None:
-    """Whoever writes a new checksum still has to close every part: no flip proves a dearer answer."""
+    """A new checksum leaves every part to be closed still: no flip proves a dearer answer."""
     rng = np.random.default_rng(2)
     for case in itertools.islice(cases(kind, range(12)), 5):
         for _ in range(30):

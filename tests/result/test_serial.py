@@ -1,4 +1,4 @@
-"""What is written can be read again, with every value and every dtype."""
+"""Explanations that are written can be read again, with every value and every dtype."""
 
 import json
 import math

@@ -99,7 +99,7 @@ def test_a_deadline_is_a_moment() -> None:
 
 @dataclass
 class Watch:
-    """How far a call ran past its limit, by the wall and by the processor, without the model's own predictions."""
+    """Seconds that a call ran past its limit, by the wall and by the processor, without the model's own predictions."""
 
     wall: float = 0.0
     processor: float = 0.0
@@ -381,7 +381,7 @@ def test_longer_limits_are_for_the_whole_call(name: str, monkeypatch: pytest.Mon
 
 
 def check(kind: Kind, found: Explanation | Infeasible | OutOfTime) -> None:
-    """What comes back in time is true as well."""
+    """Answers that come back in time are true as well."""
     if isinstance(found, OutOfTime):
         assert 0.0 <= found.bound < np.inf
         return

@@ -1,32 +1,34 @@
-"""The engine contract: a toy engine in one class is asked in its turn and its result is used, or it is passed over."""
+"""The engine contract, as a third party meets it: a toy engine, written with `ifonly.extend` alone.
+
+It is asked in its turn and its result is used, or it is passed over; what an engine leaves behind is the next one's.
+"""
 
 from __future__ import annotations
 
+import ast
 import itertools
+import pickle
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from ifonly import Explainer, Proximity
-from ifonly.arrays import FloatArray
-from ifonly.data.schema import Numeric
-from ifonly.program.box import Box
-from ifonly.question.found import Ended, Found
-from ifonly.question.statement import Statement
-from ifonly.search.engine import Engine
-from ifonly.search.engines import ENGINES, WITH_SOLVER, engines_for, find
-from ifonly.search.progress import Progress
-from ifonly.solvers.backend import Limits
-from ifonly.solvers.registry import find_solver
+from ifonly import Diversity, Explainer, Infeasible, OutOfTime, PlanError, Proximity
+from ifonly.extend import ENGINES, Box, Built, Ended, Engine, Found, Goal, Limits, Numeric, Progress, Statement, find
 
 X = pd.DataFrame(list(itertools.product(range(4), range(4), ["a", "b", "c"])), columns=["i", "j", "level"])
 Y = np.where(X["i"] + X["j"] + (X["level"] == "a") > 3, "yes", "no")
+ROW = {"i": 0, "j": 1, "level": "c"}
 MODELS = {
     "tree": DecisionTreeClassifier(random_state=0),
     "linear": LogisticRegression(),
@@ -40,7 +42,7 @@ class Enumeration:
 
     most: int = 1000
     name: str = "enumeration"
-    asked: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list, compare=False)  # noted while it works: no part of what it is
     gives_up: bool = False
 
     def accepts(self, statement: Statement, box: Box) -> bool:
@@ -51,8 +53,12 @@ class Enumeration:
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         self.asked.append("search")
         points = np.array([np.concatenate(parts) for parts in itertools.product(*self.values(box))])
+        progress.tell(Built(box.schema.width, len(points)))
         for demand in statement.demands:
-            points = points[demand.holds(statement.query, points)]
+            if isinstance(demand, Goal):
+                points = points[demand.clears(statement.form(points), statement.margin, statement.tie)]
+            else:
+                points = points[demand.holds(statement.query, points)]
         cost = statement.objective(points)
         if not len(points) or cost.min() > progress.limits.cutoff:
             return Found.nothing(self.name)
@@ -63,7 +69,7 @@ class Enumeration:
         return Found(Ended.CLOSED, u, float(cost.min()), (u,), self.name)
 
     @staticmethod
-    def values(box: Box) -> list[FloatArray]:
+    def values(box: Box) -> list[Any]:
         """Per feature: its admissible canonical parts."""
         out = []
         for j, feature in enumerate(box.schema.features):
@@ -74,27 +80,36 @@ class Enumeration:
         return out
 
 
+def explainer(name: str, engines: tuple[Engine, ...] | None = None) -> Explainer:
+    columns = make_column_transformer((OneHotEncoder(), ["level"]), remainder="passthrough")
+    model = make_pipeline(columns, MODELS[name]).fit(X, Y)
+    return Explainer(model, X, criteria=[Proximity("l1")], engines=engines)
+
+
 @cache
 def statement(name: str) -> tuple[Statement, Explainer]:
-    from sklearn.compose import make_column_transformer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-
-    columns = make_column_transformer((OneHotEncoder(), ["level"]), remainder="passthrough")
-    explainer = Explainer(make_pipeline(columns, MODELS[name]).fit(X, Y), X, criteria=[Proximity("l1")])
-    asked = explainer._ask({"i": 0, "j": 1, "level": "c"}, "yes", ()).statement
-    return replace(asked, margin=1e-9), explainer
+    asked = explainer(name)
+    return replace(asked.problem(ROW, want="yes").statement, margin=1e-9), asked
 
 
+def test_this_file_is_written_as_by_a_third_party() -> None:
+    tree = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    assert {i.module for i in imports if str(i.module).startswith("ifonly")} == {"ifonly", "ifonly.extend"}
+    private = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr.startswith("_")]
+    assert not private, [n.attr for n in private]
+
+
+# -- the search -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", MODELS)
 def test_a_toy_engine_is_asked_first_and_its_result_is_used(name: str) -> None:
-    asked, explainer = statement(name)
+    asked, house = statement(name)
     toy = Enumeration()
     engines: tuple[Engine, ...] = (toy, *ENGINES)
-    found = find(asked, explainer.backend, Limits(), engines=engines)
+    found = find(asked, house.backend, Limits(), engines)
     assert toy.asked == ["accepts", "search"]
     assert (found.solver, found.optimal) == ("enumeration", True)
-    ours = find(asked, explainer.backend, Limits())
+    ours = find(asked, house.backend, Limits(), ENGINES)
     assert ours.optimal
     costs = [float(asked.objective(f.u[None, :])[0]) for f in (found, ours) if f.u is not None]
     assert costs[0] == pytest.approx(costs[1], abs=1e-6)
@@ -102,19 +117,19 @@ def test_a_toy_engine_is_asked_first_and_its_result_is_used(name: str) -> None:
 
 
 def test_a_toy_engine_that_does_not_accept_is_passed_over() -> None:
-    asked, explainer = statement("tree")
+    asked, house = statement("tree")
     toy = Enumeration(most=10)
-    found = find(asked, explainer.backend, Limits(), engines=(toy, *ENGINES))
+    found = find(asked, house.backend, Limits(), (toy, *ENGINES))
     assert toy.asked == ["accepts"]
     assert found.solver == "no solver needed"
 
 
 @pytest.mark.parametrize("name", ["network", "linear"])
 def test_an_engine_that_gives_up_leaves_its_incumbent_to_the_next(name: str) -> None:
-    asked, explainer = statement(name)
+    asked, house = statement(name)
     toy = Enumeration(gives_up=True)
-    found = find(asked, explainer.backend, Limits(), engines=(toy, *ENGINES))
-    best = find(asked, explainer.backend, Limits(), engines=(Enumeration(),))
+    found = find(asked, house.backend, Limits(), (toy, *ENGINES))
+    best = find(asked, house.backend, Limits(), (Enumeration(),))
     assert toy.asked == ["accepts", "search"]
     assert found.optimal
     assert found.u is not None
@@ -124,24 +139,24 @@ def test_an_engine_that_gives_up_leaves_its_incumbent_to_the_next(name: str) -> 
 
 
 def test_when_all_engines_give_up_nothing_is_claimed() -> None:
-    asked, explainer = statement("tree")
-    found = find(asked, explainer.backend, Limits(), engines=(Enumeration(gives_up=True),))
+    asked, house = statement("tree")
+    found = find(asked, house.backend, Limits(), (Enumeration(gives_up=True),))
     assert found.ended is Ended.GAVE_UP
     assert found.u is not None
     assert found.bound == -np.inf
-    nobody = find(asked, explainer.backend, Limits(), engines=())
+    nobody = find(asked, house.backend, Limits(), ())
     assert (nobody.ended, nobody.u, nobody.bound) == (Ended.GAVE_UP, None, -np.inf)
 
 
 def test_ctrl_c_in_an_engine_keeps_the_incumbent_and_no_bound() -> None:
-    asked, explainer = statement("tree")
+    asked, house = statement("tree")
 
     class Pressed(Enumeration):
         def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
             super().search(statement, box, progress)
             raise KeyboardInterrupt
 
-    found = find(asked, explainer.backend, Limits(), engines=(Pressed(gives_up=True), *ENGINES))
+    found = find(asked, house.backend, Limits(), (Pressed(gives_up=True), *ENGINES))
     assert found.interrupted
     assert found.u is not None
     assert found.bound == -np.inf
@@ -151,8 +166,8 @@ def test_ctrl_c_in_an_engine_keeps_the_incumbent_and_no_bound() -> None:
 def test_the_bound_of_alternatives_is_the_least_of_all_that_were_searched(shares: tuple[float, float]) -> None:
     wanted = np.where(Y == "yes", np.where(X["i"] > 1, "high", "low"), "no")
     model = DecisionTreeClassifier(random_state=0).fit(X[["i", "j"]], wanted)
-    explainer = Explainer(model, X[["i", "j"]], criteria=[Proximity("l1")])
-    asked = replace(explainer._ask({"i": 0, "j": 1}, ["high", "low"], ()).statement, margin=1e-9)
+    house = Explainer(model, X[["i", "j"]], criteria=[Proximity("l1")])
+    asked = replace(house.problem({"i": 0, "j": 1}, want=["high", "low"]).statement, margin=1e-9)
 
     class Lax(Enumeration):
         def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
@@ -161,7 +176,7 @@ def test_the_bound_of_alternatives_is_the_least_of_all_that_were_searched(shares
             return replace(found, bound=bounds[-1])
 
     bounds: list[float] = []
-    found = find(asked, explainer.backend, Limits(gap=0.6), engines=(Lax(),))
+    found = find(asked, house.backend, Limits(gap=0.6), (Lax(),))
     assert len(bounds) == 2
     assert found.bound == min(bounds)
 
@@ -171,28 +186,81 @@ def replaced(progress: Progress) -> Progress:
     return Progress(progress.backend, replace(progress.limits, cutoff=np.inf))
 
 
-def test_nothing_below_a_cutoff_is_shown_up_to_the_budget_only() -> None:
-    progress = Progress(limits=Limits(gap=0.2, cutoff=2.0))
-    found = progress.found()
-    assert found.infeasible
-    assert found.bound == progress.budget == pytest.approx(1.8)
-    assert Progress().found().bound == np.inf
+@pytest.mark.parametrize("name", MODELS)
+def test_a_cutoff_below_the_optimum_is_refuted(name: str) -> None:
+    asked, house = statement(name)
+    best = find(asked, house.backend, Limits(), ENGINES)
+    assert best.u is not None
+    cutoff = 0.99 * float(asked.objective(best.u[None, :])[0])
+    assert find(asked, house.backend, Limits(cutoff=cutoff), (Enumeration(),)).infeasible
 
 
-def test_a_solver_by_name_gets_what_no_search_of_our_own_closes() -> None:
-    assert engines_for(find_solver("auto")) == engines_for(find_solver("highs")) == ENGINES
+# -- an Explainer's own -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", MODELS)
+def test_an_explainer_tries_the_engines_that_it_is_given(name: str) -> None:
+    toy, heard = Enumeration(), list[Any]()
+    answer = explainer(name, (toy, *ENGINES)).explain(ROW, want="yes", on_event=heard.append)
+    usual = explainer(name).explain(ROW, want="yes")
+    assert (answer.solver, answer.status) == ("enumeration", "optimal")
+    assert toy.asked[0] == "accepts"
+    assert "search" in toy.asked
+    assert isinstance(heard[0], Built)
+    assert answer[0].certificate.objective == pytest.approx(usual[0].certificate.objective, abs=1e-6)
 
 
-def test_a_solver_alone_solves_every_question() -> None:
-    assert engines_for(find_solver("highs only")) == WITH_SOLVER
-    assert [engine.name for engine in WITH_SOLVER] == ["boxes"]
+def test_later_questions_of_a_kind_know_that_it_takes_them() -> None:
+    toy = Enumeration()
+    asked = explainer("linear", (toy, *ENGINES))
+    asked.explain(ROW, want="yes")
+    before = toy.asked.count("search")
+    answers = [asked.explain({**ROW, "i": i, "j": j}, want="yes") for i, j in ((1, 0), (0, 0), (1, 1))]
+    assert [answer.solver for answer in answers] == ["enumeration"] * 3
+    assert toy.asked.count("search") == before + 3
 
 
-def test_a_cutoff_below_the_optimum_is_refuted_by_every_engine() -> None:
-    for name in MODELS:
-        asked, explainer = statement(name)
-        best = find(asked, explainer.backend, Limits())
-        assert best.u is not None
-        cutoff = 0.99 * float(asked.objective(best.u[None, :])[0])
-        for engines in (ENGINES, WITH_SOLVER, (Enumeration(),)):
-            assert find(asked, explainer.backend, Limits(cutoff=cutoff), engines=engines).infeasible
+def test_further_answers_and_batches_are_its_own_too() -> None:
+    asked = explainer("tree", (Enumeration(), *ENGINES))
+    several = asked.explain(ROW, want="yes", n=3, criteria=[Diversity("features")])
+    assert [a.certificate.solver for a in several] == ["enumeration"] * len(several)
+    batch = asked.explain_all(X[Y == "no"].head(4), want="yes")
+    assert {found.solver for found in batch.found()} == {"enumeration"}
+
+
+def test_an_engine_that_takes_nothing_leaves_the_question_open() -> None:
+    with pytest.raises(OutOfTime):
+        explainer("tree", (Enumeration(most=0),)).explain(ROW, want="yes", time_limit=5.0)
+
+
+def test_what_it_proves_impossible_is_blamed() -> None:
+    from ifonly import Actionability
+
+    with pytest.raises(Infeasible) as caught:
+        explainer("tree", (Enumeration(), *ENGINES)).explain(
+            ROW, want="yes", criteria=[Actionability(frozen=["i", "j", "level"])]
+        )
+    assert caught.value.minimal
+
+
+def test_engines_travel_with_a_pickle() -> None:
+    asked = pickle.loads(pickle.dumps(explainer("linear", (Enumeration(), *ENGINES))))
+    assert [engine.name for engine in asked.engines or ()] == ["enumeration", *(engine.name for engine in ENGINES)]
+    assert asked.explain(ROW, want="yes").solver == "enumeration"
+    assert pickle.loads(pickle.dumps(explainer("linear"))).engines is None, "those of the solver are no part of it"
+
+
+def test_a_plan_knows_of_them(tmp_path: Path) -> None:
+    rows = X[Y == "no"].head(4)
+    usual, ours = explainer("linear"), explainer("linear", (Enumeration(), *ENGINES))
+    usual.explain_all(rows, want="yes", to=tmp_path / "usual", output="csv")
+    ours.explain_all(rows, want="yes", to=tmp_path / "ours", output="csv")
+    for house, folder in ((ours, "usual"), (usual, "ours")):
+        with pytest.raises(PlanError, match="the engines changed since"):
+            house.explain_all(rows, want="yes", to=tmp_path / folder, output="csv")
+    ours.explain_all(rows, want="yes", to=tmp_path / "ours", output="csv")
+
+
+def test_what_is_no_engine_is_refused() -> None:
+    with pytest.raises(
+        TypeError, match=r"each with a name and the methods accepts and search.*\(Mine\(\), \*ENGINES\)"
+    ):
+        explainer("tree", (object(),))  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import BoxSearch, IncumbentSearch, Tuning
 from ifonly.search.boxes import engine
 from ifonly.search.cells.trades import trade
-from ifonly.search.engines import find
+from ifonly.search.engines import WITH_SOLVER, find
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
 from ifonly.search.reduce import Reducer
@@ -89,7 +89,7 @@ def brackets_of(asked: Statement) -> Brackets:
 
 
 def gap_by_form(asked: Statement, brackets: Brackets, U: FloatArray) -> FloatArray:
-    """What the brackets add up, computed from the scores of the form itself."""
+    """The sum of the brackets, computed from the scores of the form itself."""
     form = asked.form
     assert isinstance(form, Trees)
     gaps = Reducer(asked).goal.gaps
@@ -233,7 +233,7 @@ def test_reduced_search_finds_the_optimum_of_the_whole_program(question: str) ->
     """The whole program has every leaf and every cut, and no budget."""
     asked = statement(confident(6)[5], QUESTIONS[question], 6)
     whole = solve(build(asked).arrays(), HIGHS, Limits(seconds=120.0))
-    found = find(asked, HIGHS, Limits(seconds=60.0))
+    found = find(asked, HIGHS, Limits(seconds=60.0), WITH_SOLVER)
     assert whole.status is Status.OPTIMAL
     assert found.optimal
     assert found.u is not None
@@ -312,11 +312,11 @@ def test_more_time_is_never_worse_and_bounds_are_true() -> None:
     # So that it is the programs that improve the answer, and all of them go to the backend.
     asked, optimum = _large(BoxSearch(tiny=10**9, large=10**9)), _optimum()
     enough = Tiring(10**6)
-    assert find(asked, enough, Limits(seconds=120.0)).optimal
+    assert find(asked, enough, Limits(seconds=120.0), WITH_SOLVER).optimal
     assert len(enough.solved) >= 2
     costs, bounds = [], []
     for left in sorted({0, 1, 2, len(enough.solved) // 2, len(enough.solved) - 1, len(enough.solved)}):
-        found = find(asked, Tiring(left), Limits(seconds=120.0))
+        found = find(asked, Tiring(left), Limits(seconds=120.0), WITH_SOLVER)
         assert found.u is not None
         assert asked.demands[0].holds(asked.query, found.u[None, :])[0]
         costs.append(float(asked.objective(found.u[None, :])[0]))
@@ -348,9 +348,9 @@ class Interrupted(Tiring):
 def test_after_an_interruption_bounds_are_true() -> None:
     asked, optimum = _large(BoxSearch(tiny=10, large=10**9)), _optimum()
     enough = Tiring(10**6)
-    find(asked, enough, Limits(seconds=120.0))
+    find(asked, enough, Limits(seconds=120.0), WITH_SOLVER)
     for left in range(len(enough.solved)):
-        found = find(asked, Interrupted(left), Limits(seconds=120.0))
+        found = find(asked, Interrupted(left), Limits(seconds=120.0), WITH_SOLVER)
         assert found.interrupted
         assert found.u is not None
         assert found.bound <= optimum + 1e-9
@@ -376,14 +376,14 @@ def test_ctrl_c_between_two_programs_leaves_no_bound(
 
     monkeypatch.setattr(engine._Search, "_parts", pressed)
     monkeypatch.setattr(engine._Search, "_solve", pressed)
-    found = find(large[0], HIGHS, Limits(seconds=60.0))
+    found = find(large[0], HIGHS, Limits(seconds=60.0), WITH_SOLVER)
     assert found.interrupted
     assert found.bound == -np.inf
 
 
 def test_no_time_at_all_still_gives_a_point_and_a_true_bound(large: tuple[Statement, float]) -> None:
     asked, optimum = large
-    found = find(asked, HIGHS, Limits(seconds=0.0))
+    found = find(asked, HIGHS, Limits(seconds=0.0), WITH_SOLVER)
     assert found.ended is Ended.LIMIT
     assert found.u is not None
     assert asked.demands[0].holds(asked.query, found.u[None, :])[0]
@@ -392,11 +392,11 @@ def test_no_time_at_all_still_gives_a_point_and_a_true_bound(large: tuple[Statem
 
 def test_a_cutoff_below_the_optimum_is_refuted(large: tuple[Statement, float]) -> None:
     asked, optimum = large
-    assert find(asked, HIGHS, Limits(seconds=60.0, cutoff=0.9 * optimum)).infeasible
+    assert find(asked, HIGHS, Limits(seconds=60.0, cutoff=0.9 * optimum), WITH_SOLVER).infeasible
 
 
 def test_the_same_question_has_the_same_answer(large: tuple[Statement, float]) -> None:
     asked, _ = large
-    found: list[Found] = [find(asked, HIGHS, Limits(seconds=120.0, seed=3)) for _ in range(2)]
+    found: list[Found] = [find(asked, HIGHS, Limits(seconds=120.0, seed=3), WITH_SOLVER) for _ in range(2)]
     assert np.array_equal(np.asarray(found[0].u), np.asarray(found[1].u))
     assert found[0].bound == found[1].bound

@@ -26,6 +26,7 @@ from ifonly.question.guidance import UnionOfBoxes
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
 from ifonly.runtime.deadline import Deadline
+from ifonly.search.engine import OnlyWith
 from ifonly.search.engines import ENGINES, find
 from ifonly.search.progress import Progress
 from ifonly.search.unions import Unions
@@ -156,7 +157,7 @@ def test_pieces_are_what_meets_the_demand(tenth: float) -> None:
 def test_rules_on_the_edge_of_a_grid(rule: Implies, tenth: float) -> None:
     statement = _statement(tenth, Actionability(implies=[rule]))
     backend = find_solver("auto")
-    found = find(statement, backend, Limits(60.0))
+    found = find(statement, backend, Limits(60.0), ENGINES)
     alone = find(statement, backend, Limits(60.0), engines=ENGINES[-1:])
     assert found.optimal
     assert found.solver == "no solver needed"
@@ -184,12 +185,12 @@ class LeadsNowhere(LeaveOne):
 
 def test_pieces_that_lead_nowhere_go_to_the_solver() -> None:
     statement = _statement(0.3)
-    first = find(statement, find_solver("auto"), Limits(60.0))
+    first = find(statement, find_solver("auto"), Limits(60.0), ENGINES)
     assert first.u is not None
     changed = statement.query.changed(first.u[None, :])[0]
     for kind, solver in ((LeaveOne, "no solver needed"), (LeadsNowhere, "HiGHS")):
         asked = replace(statement, demands=(*statement.demands, kind.of(statement.query, changed)))
-        found = find(asked, find_solver("auto"), Limits(60.0))
+        found = find(asked, find_solver("auto"), Limits(60.0), ENGINES)
         assert found.optimal
         assert found.solver == solver
         assert found.bound > first.bound
@@ -197,8 +198,8 @@ def test_pieces_that_lead_nowhere_go_to_the_solver() -> None:
 
 def test_out_of_time_leaves_a_bound_that_holds() -> None:
     statement = _statement(0.3, Actionability(implies=RULES[:1]))
-    whole = find(statement, find_solver("auto"), Limits(60.0))
-    unions = next(engine for engine in ENGINES if isinstance(engine, Unions))
+    whole = find(statement, find_solver("auto"), Limits(60.0), ENGINES)
+    unions = next(only.engine for only in ENGINES if isinstance(only, OnlyWith) and isinstance(only.engine, Unions))
     assert unions.accepts(statement, statement.box())
     progress = Progress(find_solver("auto"), Limits(60.0), Deadline.after(0.0))
     late = unions.search(statement, statement.box(), progress)

@@ -106,7 +106,7 @@ def part_f(case: _Case) -> Explanation:
 
 
 def outside(row: pd.DataFrame, rows: pd.DataFrame, schema: Schema) -> float:
-    """How far a row is from the hull of others, by a linear program that shares nothing with the library."""
+    """Distance of a row from the hull of others, by a linear program that shares nothing with the library."""
     numbers = [f.name for f in schema.features if isinstance(f, Numeric)]
     both = pd.concat([row, rows], ignore_index=True)
     others = both.drop(columns=numbers)

@@ -1,4 +1,4 @@
-"""Who makes a rule, law, house or person; what a no takes home; several outcomes; criteria of the house in words."""
+"""Makers of rules, law, house or person; what a no takes home; several outcomes; criteria of the house in words."""
 
 import json
 import re

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ifonly.batch.guesses import Guess, Guesser, guessing, may_guess, right
+from ifonly.batch.guesses import Guess, Notebook, guessing, may_guess, right
 from ifonly.data.given import Given, given_rows
 from ifonly.errors import Infeasible, NotVerified, OutOfTime
 from ifonly.result.many import Outcome
@@ -66,18 +66,18 @@ def ask_many(explainer: Explainer, frame: pd.DataFrame, **options: Any) -> Itera
         for row in rows:
             yield ask_one(explainer, row, **options)
         return
-    twin, guesser = guessing(explainer)
+    twin, notebook = guessing(explainer)
     block = _Block()
     try:
         for row in rows:
-            _guess(block, twin, guesser, row, options)
+            _guess(block, twin, notebook, row, options)
             if block.is_full() or _interrupted(block.asked[-1]):
-                yield from _settled(block, explainer, options)
+                yield from _outcomes(block, explainer, options)
                 block = _Block()
     except KeyboardInterrupt:
-        yield from _settled(block, explainer, options)
+        yield from _outcomes(block, explainer, options)
         raise
-    yield from _settled(block, explainer, options)
+    yield from _outcomes(block, explainer, options)
 
 
 def _rows(explainer: Explainer, frame: pd.DataFrame) -> Iterator[_Row]:
@@ -89,15 +89,15 @@ def _rows(explainer: Explainer, frame: pd.DataFrame) -> Iterator[_Row]:
             yield part.iloc[[i]] if given is None else given
 
 
-def _guess(block: _Block, twin: Explainer, guesser: Guesser, row: _Row, options: dict[str, Any]) -> None:
-    guesser.noted.clear()
+def _guess(block: _Block, twin: Explainer, notebook: Notebook, row: _Row, options: dict[str, Any]) -> None:
+    notebook.taken()  # whatever a row that was interrupted left behind is nobody's
     asked = ask_one(twin, row, **options)
     block.rows.append(row)
     block.asked.append(asked)
-    block.guesses.append(guesser.taken())
+    block.guesses.append(notebook.taken())
 
 
-def _settled(block: _Block, explainer: Explainer, options: dict[str, Any]) -> list[Asked]:
+def _outcomes(block: _Block, explainer: Explainer, options: dict[str, Any]) -> list[Asked]:
     """Return the outcomes of a block: as they are where all guesses were right, asked again elsewhere."""
     verdicts = right(explainer.model, options.get("want"), block.guesses)
     return [

@@ -28,7 +28,15 @@ from ifonly.version import __version__
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
 
-__all__ = ["Batch", "check_explainer", "explain_to", "open_source", "plan_batch", "question_options", "settle_plan"]
+__all__ = [
+    "Batch",
+    "check_explainer",
+    "explain_to",
+    "open_source",
+    "plan_batch",
+    "question_options",
+    "write_or_check_plan",
+]
 
 SHARD_ROWS = 1000
 # Long enough for no search to meet it: a search that counts on the clock is not reproducible.
@@ -168,12 +176,19 @@ def _prints(explainer: Explainer, want: Any, criteria: Sequence[Criterion]) -> d
         "schema": prints.of_value(explainer.schema),
         "training": prints.of_training(explainer),
         "wish": prints.of_value(want),
-    } | ({} if explainer.tuning == DEFAULT else {"tuning": prints.of_value(explainer.tuning)})
+    } | {name: prints.of_value(value) for name, value in _unusual(explainer).items()}
+
+
+def _unusual(explainer: Explainer) -> dict[str, Any]:
+    """Return those of the numbers and engines of searches that are not the default ones: a plan names no others."""
+    tuning = {} if explainer.tuning == DEFAULT else {"tuning": explainer.tuning}
+    return tuning | ({} if explainer.engines is None else {"engines": explainer.engines})
 
 
 def check_explainer(plan: Plan, folder: Path, explainer: Explainer, want: Any) -> None:
     """Refuse an explainer that is not the one that was planned with, and say in what it differs."""
-    now = replace(plan, prints=dict(plan.prints) | _prints(explainer, want, ()))
+    others = {name: value for name, value in plan.prints.items() if name not in ("tuning", "engines")}
+    now = replace(plan, prints=others | _prints(explainer, want, ()))
     plan.refuse_changes(now, folder)
 
 
@@ -185,7 +200,7 @@ def _default_output() -> Output:
     return "parquet"
 
 
-def settle_plan(plan: Plan, folder: Path) -> None:
+def write_or_check_plan(plan: Plan, folder: Path) -> None:
     """Write a plan into a folder, or find it there already; refuse a folder with another one."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -213,7 +228,7 @@ def explain_to(
     """Plan a batch into a folder, or find the same plan there, and run what is not done; see `Explainer.explain_all`."""
     folder, source = Path(to), open_source(explainer, rows, key)
     plan, asked = plan_batch(explainer, source, **options)
-    settle_plan(plan, folder)
+    write_or_check_plan(plan, folder)
     batch = Batch(folder, plan, explainer, source, asked)
     ended = batch.run(n_jobs=n_jobs, executor=executor, hears=listener(progress))
     return Batch(folder, plan, explainer, source, asked, ended)

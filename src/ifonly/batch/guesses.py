@@ -8,7 +8,7 @@ search went exactly as it would have gone with the estimator; otherwise the row 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,7 +25,7 @@ from ifonly.tolerances import DUST, SCORE_OPERATIONS
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
 
-__all__ = ["Guess", "Guesser", "may_guess", "right"]
+__all__ = ["Guess", "Guesser", "Notebook", "guessing", "may_guess", "right"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -42,27 +42,43 @@ class Guess:
     tied: bool = False
 
 
+class Notebook:
+    """Notebook of guesses: those of one search after another, each taken out when its search is over."""
+
+    def __init__(self) -> None:
+        self._noted: list[Guess] = []
+
+    def note(self, guesses: Iterable[Guess]) -> None:
+        """Keep guesses until they are taken."""
+        self._noted.extend(guesses)
+
+    def taken(self) -> list[Guess]:
+        """Return what was noted since the last call."""
+        found, self._noted = self._noted, []
+        return found
+
+
 @dataclass(frozen=True)
 class Guesser(Model):
-    """A model that answers by its form and notes what it was asked."""
+    """A model that answers by its form and writes what it was asked into a notebook that is not its own."""
 
-    noted: list[Guess] = field(default_factory=list, repr=False, compare=False)
+    notebook: Notebook = field(kw_only=True, repr=False, compare=False)
     noise: float = 0.0
 
     @classmethod
-    def of(cls, model: Model, box: Box) -> Guesser:
+    def of(cls, model: Model, box: Box, notebook: Notebook) -> Guesser:
         """Return the guesser of a model whose rows lie in a box."""
         # So near to a threshold a score may fall on either side in a sum of another order, as of a longer block. Answers
         # of continuous models clear it by twice as much (see `Goal.rounding`).
         noise = SCORE_OPERATIONS * model.scatter(model.read.form, box)
-        return cls(model.read, model.estimator, model.prepare, noise=noise)
+        return cls(model.read, model.estimator, model.prepare, notebook=notebook, noise=noise)
 
     def predict(self, U: FloatArray) -> Any:
         """Return the labels that the form gives to canonical rows."""
         scores = self.read.form(U)
         labels = [self.read.classes[int(k)] for k in self.read.decide(scores)]
         tied = self.read.decision.clearance(scores) <= self.noise
-        self.noted.extend(Guess(u, label, tied=bool(t)) for u, label, t in zip(U, labels, tied, strict=True))
+        self.notebook.note(Guess(u, label, tied=bool(t)) for u, label, t in zip(U, labels, tied, strict=True))
         out = np.empty(len(labels), dtype=object)
         out[:] = labels
         return out
@@ -72,14 +88,8 @@ class Guesser(Model):
         probabilities = self.read.probabilities(self.read.form(U))
         if probabilities is None:
             return super().predict_proba(U)
-        self.noted.extend(Guess(u, probabilities=p) for u, p in zip(U, probabilities, strict=True))
+        self.notebook.note(Guess(u, probabilities=p) for u, p in zip(U, probabilities, strict=True))
         return probabilities
-
-    def taken(self) -> list[Guess]:
-        """Return what was noted since the last call."""
-        found = self.noted[:]
-        self.noted.clear()
-        return found
 
 
 def may_guess(explainer: Explainer) -> bool:
@@ -91,12 +101,12 @@ def may_guess(explainer: Explainer) -> bool:
     return type(model) is Model and bool(model.read.classes) and model.by_form
 
 
-def guessing(explainer: Explainer) -> tuple[Explainer, Guesser]:
-    """Return an explainer that shares everything with the given one but asks a guesser."""
-    box = Box.of(explainer.schema, explainer.training.U[0])
-    guesser, twin = Guesser.of(explainer.model, box), copy(explainer)
-    twin.model = guesser
-    return twin, guesser
+def guessing(explainer: Explainer) -> tuple[Explainer, Notebook]:
+    """Return an explainer that shares everything with the given one but asks a guesser, and the notebook of its guesses."""
+    box, notebook = Box.of(explainer.schema, explainer.training.U[0]), Notebook()
+    twin = copy(explainer)
+    twin.model = Guesser.of(explainer.model, box, notebook)
+    return twin, notebook
 
 
 def right(model: Model, want: Any, guesses: Sequence[Sequence[Guess]]) -> list[bool]:

@@ -20,6 +20,7 @@ PLAN_FILE = "plan.json"
 
 _WORDS = {
     "background file": "the file of the training data",
+    "engines": "the engines",
     "ifonly": "the version of ifonly",
     "input": "the rows",
     "model": "the model",
@@ -29,6 +30,7 @@ _WORDS = {
     "schema": "the schema",
     "settings": "the settings",
     "training": "the training data",
+    "tuning": "the tuned numbers",
     "wish": "the wish",
 }
 

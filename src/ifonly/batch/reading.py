@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
@@ -41,7 +41,7 @@ class Piece:
 
     frame: pd.DataFrame
     keys: Sequence[str | None]
-    faults: dict[int, str] = field(default_factory=dict)
+    faults: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from ifonly.batch.asking import Asked
 from ifonly.batch.plan import LabelKind
 from ifonly.data.features import plain
-from ifonly.errors import CriterionError, Infeasible, SchemaError
+from ifonly.errors import CriterionError, Infeasible, OutOfTime, SchemaError
 from ifonly.result.values import Change, Counterfactual
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _reason(error: Exception | None) -> Record:
     known = isinstance(error, (SchemaError, CriterionError))
     # A question of one row counts it from 0, which is no place in the input.
     text = str(error).replace(" (row 0)", "") if known else f"{type(error).__name__}: {error}"
-    bound = _finite(getattr(error, "bound", None))
+    bound = _finite(error.bound) if isinstance(error, OutOfTime) else None
     return {"message": text} if bound is None else {"message": text, "bound": bound}
 
 

@@ -209,11 +209,7 @@ def schema(data: Path, target: str | None, output: Path | None, force: bool) -> 
     if output is not None and output.exists() and not force:
         raise click.ClickException(f"{output} is there already, perhaps with your edits. Add --force to write over it.")
     text = write_policy(Schema.infer(files.without(files.read_table(data), target, data), precision="data"))
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        files.write_text(output, text)
-        show.wrote(output)
+    files.deliver(text, output)
 
 
 main.add_command(lint)

@@ -61,7 +61,7 @@ def batch() -> None:
 @debug
 def plan(data: Path, out: Path, model: Path, **options: Any) -> None:
     """Plan to explain every row of DATA, a CSV or Parquet file, into the folder OUT."""
-    from ifonly.batch.folder import open_source, plan_batch, settle_plan
+    from ifonly.batch.folder import open_source, plan_batch, write_or_check_plan
     from ifonly.record.fingerprints import of_file
 
     paths = {"data": data, "model": model, "background": options["background"], "policy": options["policy"]}
@@ -78,7 +78,7 @@ def plan(data: Path, out: Path, model: Path, **options: Any) -> None:
         file_prints={f"{name} file": of_file(path) for name, path in given.items() if name != "data"},
         asked={name: options[name] for name in names},
     )
-    settle_plan(planned, out)
+    write_or_check_plan(planned, out)
     click.echo(f"{planned.rows:,} rows in {len(planned):,} shards. Next: ifonly batch run {out}")
 
 

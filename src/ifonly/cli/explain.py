@@ -91,11 +91,8 @@ def _one(
         raise
     if output is None and form is None:
         show.answer(str(answer))
-    elif output is None:
-        click.echo(files.FORMATS[form or "txt"](answer), nl=False)
     else:
-        files.write_text(output, files.FORMATS[form or "txt"](answer))
-        show.wrote(output)
+        files.deliver(files.FORMATS[form or "txt"](answer), output)
     if output is not None and answer.proof is not None:
         show.wrote(files.write_proof(output, answer.proof))
 
@@ -123,11 +120,7 @@ def _several(
     faces = {"json": answers.to_json, "csv": answers.to_csv, "html": answers.to_html, "txt": lambda: _lines(answers)}
     text = faces[form or "txt"]()
     text += "" if text.endswith("\n") else "\n"
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        files.write_text(output, text)
-        show.wrote(output)
+    files.deliver(text, output)
     return 0 if answers.found else _IMPOSSIBLE
 
 

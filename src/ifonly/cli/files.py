@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ifonly.cli import show
 from ifonly.errors import IfOnlyError, Infeasible, did_you_mean
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "checkout",
+    "deliver",
     "features",
     "format_of",
     "load_model",
@@ -284,6 +286,15 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def deliver(text: str, output: Path | None) -> None:
+    """Write text to a file and say so; without a file, to standard output."""
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    write_text(output, text)
+    show.wrote(output)
 
 
 def write_proof(path: Path, proof: bytes) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ifonly._moved import forwarding
 from ifonly.criteria.actionability.criterion import Actionability, Implies, LinearRow
 from ifonly.criteria.causality.criterion import Causality, Cause
@@ -26,15 +28,5 @@ __all__ = [
     "Target",
 ]
 
-__getattr__ = forwarding(
-    __name__,
-    {
-        "Branch": "ifonly.question.demand",
-        "Costs": "ifonly.extend",
-        "Criterion": "ifonly.extend",
-        "Demand": "ifonly.extend",
-        "Query": "ifonly.extend",
-        "Relaxation": "ifonly.errors",
-        "number": "ifonly.question.words",
-    },
-)
+if not TYPE_CHECKING:  # to type checkers, what is not above is not there
+    __getattr__ = forwarding(__name__)

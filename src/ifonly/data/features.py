@@ -30,6 +30,7 @@ __all__ = [
     "plain",
     "restore_levels",
     "restore_numbers",
+    "stored_as",
     "unfit_whole",
 ]
 
@@ -64,6 +65,12 @@ class Numeric:
         """The grid's spacing, or None for a continuous feature."""
         return None if self.precision is None else 10.0**-self.precision
 
+    @property
+    def stored(self) -> np.dtype[Any]:
+        """The NumPy dtype in which the column holds its numbers, pandas' nullable columns included."""
+        dtype: np.dtype[Any] = np.dtype(getattr(self.dtype, "numpy_dtype", self.dtype))
+        return dtype
+
     def at_least(self, value: npt.ArrayLike) -> FloatArray:
         """Return the least numbers that the column's dtype can hold and that are not below the given ones."""
         return self._stored(value, np.inf)
@@ -76,7 +83,7 @@ class Numeric:
         given = np.asarray(value, dtype=np.float64)
         if self.dtype == _DOUBLE:
             return given
-        kind = np.dtype(getattr(self.dtype, "numpy_dtype", self.dtype)) if self.precision is None else np.dtype(float)
+        kind = self.stored if self.precision is None else _DOUBLE
         if kind.kind != "f" or kind.itemsize >= given.itemsize:
             return given
         with np.errstate(over="ignore"):
@@ -283,12 +290,18 @@ def restore_numbers(values: FloatArray, feature: Numeric) -> Any:
     return pd.array(values, dtype=dtype)
 
 
+def stored_as(dtype: object) -> np.dtype[Any] | None:
+    """Return the NumPy dtype in which columns of a dtype, perhaps one of pandas' own, hold numbers; None: it names none."""
+    own = getattr(dtype, "numpy_dtype", dtype)
+    return own if isinstance(own, np.dtype) else None
+
+
 def other_neighbour(value: float, stored: float, feature: Numeric) -> float | None:
     """Return the number of the column's dtype on the other side of `value` than the nearest, `stored`; None if it is one.
 
     Numbers on a grid have their neighbours a step away, which is another value and no rounding of this one.
     """
-    dtype = feature.dtype if isinstance(feature.dtype, np.dtype) else getattr(feature.dtype, "numpy_dtype", None)
+    dtype = stored_as(feature.dtype)
     if feature.step is not None or dtype is None or dtype.kind != "f" or stored == value or np.isnan(value):
         return None
     return float(np.nextafter(dtype.type(stored), dtype.type(np.inf if value > stored else -np.inf)))
@@ -296,7 +309,7 @@ def other_neighbour(value: float, stored: float, feature: Numeric) -> float | No
 
 def _wide_enough(values: FloatArray, dtype: Any) -> Any:
     """Return the column's dtype, or a wider one when a value does not fit into it and would wrap around."""
-    stored = dtype if isinstance(dtype, np.dtype) else getattr(dtype, "numpy_dtype", None)
+    stored = stored_as(dtype)
     if stored is None or stored.kind not in "iu":
         return dtype
     limits = np.iinfo(stored)

@@ -93,13 +93,13 @@ class Schema(Lean):
     starts: ClassVar[tuple[int, ...]]
     width: ClassVar[int]
     names: ClassVar[tuple[str, ...]]
-    numeric: ClassVar[list[int]]
-    categorical: ClassVar[list[int]]
+    numeric: ClassVar[Sequence[int]]
+    categorical: ClassVar[Sequence[int]]
     ends: ClassVar[FloatArray]  # lower and upper ends of the numeric features
     number_starts: ClassVar[npt.NDArray[np.intp]]  # and where they live in the canonical vector
     steps: ClassVar[tuple[float | None, ...]]  # spacing of the grid of each feature; None: it has none
     owner: ClassVar[npt.NDArray[np.int64]]
-    _index: ClassVar[dict[str, int]]
+    _index: ClassVar[Mapping[str, int]]
     _codes: ClassVar[tuple[dict[Any, int], ...]]
     _numbers: ClassVar[frozenset[int]]
     _slices: ClassVar[tuple[slice, ...]]

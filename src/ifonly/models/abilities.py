@@ -16,24 +16,39 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Schema
 from ifonly.models.form import Form
 from ifonly.models.forms.leaves import Leaves
-from ifonly.models.forms.nodes import Nodes
-from ifonly.models.forms.propagate import Block, Budget
+from ifonly.models.forms.nodes import Addition, Nodes
+from ifonly.models.forms.propagate import Block, Bounds, Budget
 from ifonly.program.box import Box
 
 __all__ = [
+    "AddsExactly",
+    "AddsInFloats",
     "Bounded",
     "BoundsInside",
+    "BoundsScores",
     "Composite",
     "Ensemble",
+    "HardVote",
     "HasNodes",
+    "HasPlateaus",
+    "HasSchema",
+    "KeepsFromTies",
     "Layered",
     "LinearScores",
     "NearestRows",
+    "Relaxed",
+    "Resolves",
+    "Spaced",
+    "SumsLeaves",
+    "SumsTerms",
+    "WeightedSum",
+    "adds_exactly",
     "distance_from_ties",
     "has_nearest",
     "has_units",
     "parts_of",
     "schema_of",
+    "spacing_of",
 ]
 
 
@@ -146,6 +161,20 @@ class HasNodes(Protocol):
 
 
 @runtime_checkable
+class SumsLeaves(Protocol):
+    """Trees that know how their framework adds up leaves, and which of them without rounding."""
+
+    @property
+    def sums(self) -> Addition:
+        """The sum as the framework computes it."""
+        ...
+
+    def adds_exactly_at(self, node: IntArray) -> npt.NDArray[np.bool_]:
+        """Say of which leaf nodes sums are exact, in whatever order, as long as all leaves are among them."""
+        ...
+
+
+@runtime_checkable
 class Layered(Protocol):
     """Scores of a network: ``weights @ h + constant``, where ``h`` is the canonical vector followed by its units."""
 
@@ -201,6 +230,137 @@ class Composite(Protocol):
         ...
 
 
+@runtime_checkable
+class WeightedSum(Protocol):
+    """A form whose scores are weighted sums of the scores of its summands."""
+
+    def summands(self) -> tuple[Form, ...]:
+        """Return the forms that are summed; none where the form is a weighted sum of something else."""
+        ...
+
+    def directions(self, good: FloatArray) -> tuple[FloatArray, ...]:
+        """Return, per summand, the gradient of ``good @ scores`` in its scores, up to a positive factor."""
+        ...
+
+    def of_summands(self, parts: tuple[Form, ...]) -> Form:
+        """Return the same sum of other forms."""
+        ...
+
+
+@runtime_checkable
+class HardVote(Form, Protocol):
+    """Votes of a classifier: 1 for the class that it decides on, 0 for the others."""
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return all pairs of classes ``k < m``."""
+        ...
+
+    def gaps(self) -> Form:
+        """Return the form of the classifier's leads ``s_k - s_m``, in the order of `pairs`."""
+        ...
+
+    def handicapped(self, k: int, room: float) -> Form:
+        """Return the votes of the classifier with ``s_k - room`` in place of the score of class ``k``."""
+        ...
+
+
+@runtime_checkable
+class BoundsScores(Protocol):
+    """A form that knows bounds of its scores."""
+
+    def score_bounds(self, box: Box, budget: Budget | None = None) -> Bounds:
+        """Return sound bounds of the scores over a box, and within a budget."""
+        ...
+
+
+@runtime_checkable
+class SumsTerms(Protocol):
+    """A form that knows how large the terms are that its scores are summed from: rounding is a share of it."""
+
+    def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
+        """Return the largest sum of absolute terms of each score in a box; centred, numbers count from its middle."""
+        ...
+
+
+@runtime_checkable
+class HasPlateaus(Protocol):
+    """A form that is constant around points, and knows where."""
+
+    def plateau(self, box: Box, u: FloatArray) -> Box:
+        """Return a part of a box around `u` on which no score changes."""
+        ...
+
+
+@runtime_checkable
+class AddsExactly(Protocol):
+    """A form that may add its scores up without rounding."""
+
+    @property
+    def adds_exactly(self) -> bool:
+        """Whether no sum is rounded, so that a tie on paper is a tie to the framework."""
+        ...
+
+
+@runtime_checkable
+class Spaced(Protocol):
+    """A form whose scores may be whole multiples of a unit."""
+
+    @property
+    def spacing(self) -> float:
+        """The unit; 0 if there is none."""
+        ...
+
+
+@runtime_checkable
+class Resolves(Protocol):
+    """A form whose scores take finitely many values, none of them near 0 but 0 itself."""
+
+    @property
+    def resolution(self) -> float:
+        """The least absolute score other than 0 that there can be; 0 if it is not known."""
+        ...
+
+
+@runtime_checkable
+class AddsInFloats(Protocol):
+    """A form whose framework adds its scores up in floats of its own."""
+
+    @property
+    def precision(self) -> float:
+        """The unit of rounding of these floats."""
+        ...
+
+
+@runtime_checkable
+class KeepsFromTies(Protocol):
+    """A form whose program keeps away from ties."""
+
+    @property
+    def away(self) -> float:
+        """The share of a score's range within which the program leaves out points near ties."""
+        ...
+
+
+@runtime_checkable
+class Relaxed(Protocol):
+    """A form whose program is a relaxation, made exact at points that the model refused."""
+
+    @property
+    def refused(self) -> tuple[FloatArray, ...]:
+        """These points, the latest first."""
+        ...
+
+
+@runtime_checkable
+class HasSchema(Protocol):
+    """A form that knows the features of its canonical vector."""
+
+    @property
+    def schema(self) -> Schema:
+        """The features."""
+        ...
+
+
 def has_units(form: Form) -> bool:
     """Whether a form is, or is made of, one whose own units a budget decides, as a network's."""
     parts = parts_of(form)
@@ -213,7 +373,18 @@ def distance_from_ties(form: Form) -> float:
     After the model refused such a point it is more, and the program is no relaxation any longer: its optimum is a point
     like any other, but its bound, and "infeasible", say nothing of what it leaves out.
     """
-    return max(float(getattr(form, "away", 0.0)), *map(distance_from_ties, parts_of(form)), 0.0)
+    own = form.away if isinstance(form, KeepsFromTies) else 0.0
+    return max(own, *map(distance_from_ties, parts_of(form)), 0.0)
+
+
+def adds_exactly(form: Form) -> bool:
+    """Whether a form adds its scores up without rounding, so that a tie on paper is a tie to the model."""
+    return isinstance(form, AddsExactly) and form.adds_exactly
+
+
+def spacing_of(form: Form) -> float:
+    """Return the unit of which all scores of a form are whole multiples; 0 if there is none, or sums are rounded."""
+    return form.spacing if adds_exactly(form) and isinstance(form, Spaced) else 0.0
 
 
 def has_nearest(form: Form) -> bool:
@@ -223,8 +394,9 @@ def has_nearest(form: Form) -> bool:
 
 def schema_of(form: Form) -> Schema | None:
     """Return the features of a form, or of the first part of it that knows them."""
-    own: Schema | None = getattr(form, "schema", None)
-    return own if own is not None else next((s for s in map(schema_of, parts_of(form)) if s is not None), None)
+    if isinstance(form, HasSchema):
+        return form.schema
+    return next((s for s in map(schema_of, parts_of(form)) if s is not None), None)
 
 
 def parts_of(form: Form) -> tuple[Form, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +20,16 @@ __all__ = ["OwnLink", "ValueLink"]
 
 _COMPARED = np.linspace(-3.0, 3.0, 25)  # scores at which a link is compared with a sigmoid
 _BENDS: dict[object, Bend] = {np.exp: EXP, np.expm1: EXPM1, np.square: SQUARE}
+
+
+@runtime_checkable
+class Bending(Protocol):
+    """A function of scores that may know its curve as a chain can hold it."""
+
+    @property
+    def bend(self) -> Bend | None:
+        """The curve; None where there is none."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,7 @@ class OwnLink(Link):
 
     def second_form(self, score: Form) -> Form | None:
         """Return the curve of a bend that is known, or of a sigmoid of another slope."""
-        bend = getattr(self.forward, "bend", None)
+        bend = _bend_of(self.forward)
         if bend is not None:
             return Curve(score, (bend,))
         slope = _sigmoid_slope(self.forward)
@@ -95,8 +106,12 @@ class ValueLink(NoLink):
 
     def value_form(self, score: Form) -> Form | None:
         """Return the curve, where its curvature is known."""
-        bend = _BENDS.get(self.forward) or getattr(self.forward, "bend", None)
+        bend = _BENDS.get(self.forward) or _bend_of(self.forward)
         return None if bend is None else Curve(score, (bend,))
+
+
+def _bend_of(function: object) -> Bend | None:
+    return function.bend if isinstance(function, Bending) else None
 
 
 def _sigmoid_slope(link: Function) -> float | None:

@@ -125,7 +125,7 @@ class Box:
         within = (numbers >= low - tolerance * np.abs(low)) & (numbers <= high + tolerance * np.abs(high))
         inside = np.logical_or.reduceat((U > 0.5) & self.allowed, schema.starts, axis=1)
         inside[:, numeric] = np.where(self.missing[numeric], np.isnan(numbers), within)
-        for j in np.flatnonzero(self.missing[schema.categorical]):
+        for j in np.flatnonzero(self.missing[schema.categorical]).tolist():
             place = schema.categorical[j]
             inside[:, place] = self.contains_at(place, U)
         return np.asarray(inside.all(axis=1))
@@ -148,6 +148,17 @@ class Box:
         if isinstance(self.schema.features[j], Numeric):
             return bool(self.lower[j] == self.upper[j])
         return int(self.allowed[self.schema.slice(j)].sum()) == 1
+
+    def is_fixed_at(self, j: int, factual: FloatArray) -> bool:
+        """Whether a feature has but one value left, and that is the one of a canonical vector."""
+        if self.missing[j]:
+            return True
+        part = self.schema.slice(j)
+        if not self.is_fixed(j):
+            return False
+        if isinstance(self.schema.features[j], Numeric):
+            return bool(self.lower[j] == factual[part][0])
+        return bool(factual[part][self.allowed[part]].any())
 
     def middle(self) -> FloatArray:
         """Return the middle of each number's interval; 0 for levels, and for what is missing or has no end."""

@@ -296,14 +296,9 @@ class Variables:
             return bool(part[self.box.allowed[self.schema.slice(j)]].any())
         return bool(self.box.lower[j] <= part[0] <= self.box.upper[j])
 
-    def is_settled(self, j: int) -> bool:
+    def must_stay(self, j: int) -> bool:
         """Whether feature `j` cannot differ from the factual in this program."""
-        if self.box.missing[j]:
-            return True
-        part = self.factual[self.schema.slice(j)]
-        if not isinstance(self.schema.features[j], Numeric):
-            return self.box.is_fixed(j) and bool(part[self.box.allowed[self.schema.slice(j)]].any())
-        return self.box.is_fixed(j) and bool(self.box.lower[j] == part[0])
+        return self.box.is_fixed_at(j, self.factual)
 
     def switch(self, j: int) -> Affine | None:
         """Return the change indicator of feature `j` if something asked for it, for perspective tangents."""

@@ -54,9 +54,10 @@ class Ability(ABC):  # noqa: B024 - its subclasses have the abstract methods
         lacks = [name for name in methods if not any(callable(vars(base).get(name)) for base in other.__mro__)]
         if lacks and len(lacks) < len(methods):
             has = ", ".join(repr(name) for name in methods if name not in lacks)
+            place = "ifonly.extend" if cls.__module__.startswith("ifonly.") else cls.__module__
             raise TypeError(
                 f"{other.__name__} defines {has} but not {', '.join(map(repr, lacks))}: all of these together are the "
-                f"ability {cls.__name__!r}. Inherit {cls.__module__}.{cls.__name__}, and define what it has no default for."
+                f"ability {cls.__name__!r}. Inherit {place}.{cls.__name__}, and define what it has no default for."
             )
         return not lacks or NotImplemented
 

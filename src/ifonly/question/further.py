@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Protocol, runtime_checkable
 
 from ifonly.arrays import FloatArray
 from ifonly.program.box import Box
@@ -40,11 +39,12 @@ class Further(Proposes, Demand):
     known
         The points, found when they are first asked for.
     solved
-        Optima of boxes that searches for earlier answers have found; the demands of one question share it.
+        Optima of boxes that searches for earlier answers have found: a cache that the search for several answers owns, and
+        lends to the demands of one question.
     """
 
     known: Later[tuple[FloatArray, ...]] = field(default_factory=lambda: Later.there(()))
-    solved: Memo = field(default_factory=Memo, repr=False)
+    solved: Memo | None = field(default=None, repr=False)
 
     def candidates(self, statement: Statement, box: Box, deadline: Deadline) -> Iterable[FloatArray]:
         """Return the points worth a try."""
@@ -72,10 +72,9 @@ class Diversifies(Criterion, Ability):
         """Return the sentence that says there is no further answer."""
 
 
-@runtime_checkable
-class Clustered(Protocol):
+class Clustered(Demand, Ability):
     """A demand that is met in any one of several clusters."""
 
+    @abstractmethod
     def clusters(self, query: Query) -> Sequence[Demand]:
         """Return one demand per cluster, each of which implies this one."""
-        ...

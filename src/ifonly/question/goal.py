@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ifonly.arrays import FloatArray, IntArray
+from ifonly.arrays import FloatArray
 from ifonly.errors import Relaxation
-from ifonly.models.abilities import Ensemble, NearestRows
+from ifonly.models.abilities import Ensemble, NearestRows, adds_exactly, spacing_of
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import refused
 from ifonly.models.links import between
@@ -26,6 +26,7 @@ from ifonly.question.demand import Outcome
 from ifonly.question.guidance import Proposes
 from ifonly.question.program import Program
 from ifonly.question.query import Query
+from ifonly.question.rows import Row, matrix_of
 from ifonly.question.statement import Statement
 from ifonly.question.words import interval_text, number
 from ifonly.runtime.deadline import Deadline
@@ -33,15 +34,6 @@ from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import DUST, LONG_ROUNDINGS, MARGINS_AT_THE_EDGE, ON_GRID, SCORE_OPERATIONS
 
 __all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "Row"]
-
-
-class Row(NamedTuple):
-    """Row of a goal on the scores ``s``: ``values @ s[columns] + constant`` must be at least `least`."""
-
-    columns: IntArray
-    values: FloatArray
-    constant: float
-    least: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +76,10 @@ class Goal(Proposes, Outcome):
         """Return the same as arrays."""
         gaps = self.gaps([Affine.of(k) for k in range(self.read.form.n_outputs)], margin, tie)
         return tuple(Row(gap.columns, gap.values, gap.constant) for gap in gaps)
+
+    def matrix(self, margin: float = 0.0, tie: float = 0.0) -> tuple[FloatArray, FloatArray]:
+        """Return the rows as weights of all scores and constants: ``weights @ scores + constant >= 0``."""
+        return matrix_of(self.rows(margin, tie), self.read.form.n_outputs)
 
     def lead(self, scores: FloatArray) -> FloatArray:
         """Return by how much scores clear the goal, the tightest row of it: the NumPy twin of `gaps`."""
@@ -138,7 +134,7 @@ class Goal(Proposes, Outcome):
         """
         noise = self.rounding(statement.form, statement.whole) if noise is None else noise
         raw, schema = statement.form.raw(), statement.query.schema
-        if not raw or getattr(statement.form, "adds_exactly", False):
+        if not raw or adds_exactly(statement.form):
             return replace(statement, margin=-noise, tie=self.lead_in_steps(statement.form, noise))
         on_grid = all(schema.features[j].step is not None for j in raw)  # type: ignore[union-attr]
         if not on_grid and self._may_hold_within(noise, statement):
@@ -166,8 +162,7 @@ class Goal(Proposes, Outcome):
 
         Scores that are off by rounding are then told apart by the model itself.
         """
-        exact = bool(getattr(form, "adds_exactly", False))
-        spacing = float(getattr(form, "spacing", 0.0)) if exact else 0.0
+        spacing = spacing_of(form)
         lost = spacing > 2.0 * noise and self._loses_at_the_threshold(spacing)
         return 0.5 * spacing if lost else -noise
 

@@ -51,7 +51,7 @@ class Problem:
             moving |= demand.features(self.query)
         for criterion in self.statement.coupled:
             moving |= criterion.couples(self.query)
-        return [j for j in sorted(moving) if not self.x.is_settled(j)]
+        return [j for j in sorted(moving) if not self.x.must_stay(j)]
 
     def distance(self, j: int) -> Affine:
         """Return ``|x_j - xhat_j|`` of a numeric feature, by its raw value or by its cells."""

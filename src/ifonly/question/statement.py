@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import InitVar, dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from ifonly.question.outside import Outside
 from ifonly.question.query import Query
 from ifonly.runtime.memo import cached_property
 
-__all__ = ["Separable", "Statement"]
+__all__ = ["Parts", "Separable", "Statement"]
 
 
 class Separable(NamedTuple):
@@ -30,12 +29,25 @@ class Separable(NamedTuple):
     most: int
 
 
+class Parts(NamedTuple):
+    """Parts of a statement that no margin changes, each the property of this name: known ones need not be computed again."""
+
+    separable_costs: Costs
+    coupled: tuple[Couples, ...]
+    consequences: tuple[HasConsequences, ...]
+    exempted: frozenset[int]
+    whole: Box
+    is_empty: bool
+    starts_inside: bool
+    on_single_features: Separable | None
+
+
 @dataclass(frozen=True, eq=False)
 class Statement:
     """Statement of a question before anything is built: the query, its demands, and the criteria that cost.
 
     `form` is the model's form, or a refined one; `margin` is how far the scores must clear their thresholds, `tie` how far
-    at least where a tie would be lost. `known` are properties of it that need not be computed again, by name.
+    at least where a tie would be lost. Parts of it that are `known` are not computed again.
     """
 
     query: Query
@@ -44,27 +56,29 @@ class Statement:
     form: Form
     margin: float = 0.0
     tie: float = 0.0
-    known: InitVar[Mapping[str, Any] | None] = None
+    known: InitVar[Parts | None] = None
 
-    takers: ClassVar[tuple[Any, ...]] = ()  # engines of which it is known that they take it; none: they are asked
-
-    def __post_init__(self, known: Mapping[str, Any] | None) -> None:
-        """Keep those of the properties below that are known already; another statement, by `replace`, looks for itself."""
-        for name, value in (known or {}).items():
-            object.__setattr__(self, name, value)
+    def __post_init__(self, known: Parts | None) -> None:
+        """Keep the parts that are known already; another statement, by `replace`, looks for itself."""
+        for name, part in ({} if known is None else known._asdict()).items():
+            object.__setattr__(self, name, part)
 
     def with_margin(self, margin: float, tie: float) -> Statement:
-        """Return the same question with another margin, and all that is known of it already."""
-        known = {name: value for name, value in vars(self).items() if name not in _FIELDS}
-        return Statement(self.query, self.demands, self.criteria, self.form, margin, tie, known)
+        """Return the same question with another margin, and the parts that it does not change."""
+        return Statement(self.query, self.demands, self.criteria, self.form, margin, tie, self.parts())
+
+    def parts(self) -> Parts:
+        """Return the parts that no margin changes."""
+        return Parts(*(getattr(self, name) for name in Parts._fields))
 
     # -- costs --------------------------------------------------------------------------------------------------
     def costs(self) -> Costs:
         """Return the separable costs of all criteria."""
-        return self._costs
+        return self.separable_costs
 
     @cached_property
-    def _costs(self) -> Costs:
+    def separable_costs(self) -> Costs:
+        """The same, added up once."""
         known = [part for part in (criterion.costs(self.query) for criterion in self.criteria) if part is not None]
         total = known[0] if known else Costs.none(self.query.schema)
         for part in known[1:]:
@@ -73,10 +87,11 @@ class Statement:
 
     def exempt(self) -> frozenset[int]:
         """Return the features whose change is a consequence of other changes, as some criterion says."""
-        return self._exempt
+        return self.exempted
 
     @cached_property
-    def _exempt(self) -> frozenset[int]:
+    def exempted(self) -> frozenset[int]:
+        """The same, asked for once."""
         return self.query.exempt.union(*(c.exempt(self.query) for c in self.consequences))
 
     @cached_property
@@ -115,7 +130,7 @@ class Statement:
             total = total + criterion.coupled_cost(self.query, U)
         return np.asarray(total)
 
-    def settled(self, U: FloatArray, *, by_model: bool = False) -> FloatArray:
+    def with_consequences(self, U: FloatArray, *, by_model: bool = False) -> FloatArray:
         """Return canonical rows with what follows from the rest computed anew: by forms, or by the user's models."""
         for criterion in self.consequences:
             U = criterion.with_consequences(self.query, U, by_model=by_model)
@@ -175,15 +190,13 @@ class Statement:
 
     def starts_in(self, box: Box) -> bool:
         """Whether the factual lies in a part of the box, and lacks no value: then moves begin at it."""
-        return self._starts_inside if box is self.whole else _holds(box, self.query.factual)
+        return self.starts_inside if box is self.whole else _holds(box, self.query.factual)
 
     @cached_property
-    def _starts_inside(self) -> bool:
+    def starts_inside(self) -> bool:
+        """The same of the whole box."""
         return _holds(self.whole, self.query.factual)
 
 
 def _holds(box: Box, factual: FloatArray) -> bool:
     return not box.missing.any() and bool(box.contains(factual[None, :])[0])
-
-
-_FIELDS = frozenset(f.name for f in fields(Statement))

@@ -66,7 +66,7 @@ class NetworkParts:
         self.at_once = max(1, min(_MOST_AT_ONCE, _MOST_ENTRIES // largest))
 
     def _prices(self, costs: Costs, most: int) -> Prices:
-        steps = [self.schema.features[j].step or 0.0 for j in self.numbers]  # type: ignore[union-attr]
+        steps = [self.schema.steps[j] or 0.0 for j in self.numbers]
         sizes = [self.schema.features[j].width for j in self.categories]
         hat = self.factual[self.places]
         out = Prices(

@@ -25,6 +25,7 @@ would do; these are never better with another one: all open cells receive it, or
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, frexp, fsum, inf, ldexp
 
@@ -71,8 +72,8 @@ class PricedTrees:
     size: IntArray
     cost: FloatArray
     home: BoolArray
-    begin: dict[int, IntArray]
-    end: dict[int, IntArray]
+    begin: Mapping[int, IntArray]
+    end: Mapping[int, IntArray]
     tree: IntArray
     tree_first: IntArray
     value: FloatArray
@@ -183,10 +184,10 @@ class PriceBound:
         self, options: BoolArray, alive: BoolArray, exponent: int, mu: float, price: IntArray
     ) -> tuple[BoolArray, BoolArray] | None:
         """Return the options and leaves that may hold a better answer, of those of a part; None: there is none."""
-        trees, settled = self.trees, self._settled(options, alive)
-        if settled is None:
+        trees, left = self.trees, self._propagated(options, alive)
+        if left is None:
             return None
-        options, alive = settled
+        options, alive = left
         paid, received = self._paid_and_received(options, alive, price, exponent - self.exponent)
         low = np.iinfo(np.int64).min // 4
         worth = np.where(alive, self.value - paid, low)
@@ -197,7 +198,7 @@ class PriceBound:
             return None
         alive = alive & (total - tops[self.which] + worth >= 0)
         options = options & (total + gains.instead >= 0)
-        return self._settled(options, alive)
+        return self._propagated(options, alive)
 
     def _paid_and_received(
         self, options: BoolArray, alive: BoolArray, price: IntArray, shift: int
@@ -245,7 +246,7 @@ class PriceBound:
             raise Refused("the price of its budget is much larger than the scores")
         return ceil(ldexp(product, -self.exponent)) + 1
 
-    def _settled(self, options: BoolArray, alive: BoolArray) -> tuple[BoolArray, BoolArray] | None:
+    def _propagated(self, options: BoolArray, alive: BoolArray) -> tuple[BoolArray, BoolArray] | None:
         """Return the options that some open leaf of each tree allows, and the leaves that these reach; None: no point."""
         trees = self.trees
         options, alive, before = options.copy(), alive.copy(), -1

@@ -106,11 +106,16 @@ def page(explanation: Explanation) -> str:
         f"{_record(explanation)}"
         "<footer>Made with ifonly. Every answer was put to the model itself before it was shown.</footer>"
     )
+    return whole_page(title, body)
+
+
+def whole_page(title: str, body: str, style: str = "") -> str:
+    """Return a page of its own around a body, with the styles of all pages and its own."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{title}</title><style>{THEMES}{STYLE}{PAGE_STYLE}</style></head>"
+        f"<title>{title}</title><style>{THEMES}{STYLE}{style}{PAGE_STYLE}</style></head>"
         f'<body class="ifonly-page"><main class="ifonly">{body}</main></body></html>\n'
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from ifonly.result.html import PAGE_STYLE, STYLE, THEMES
+from ifonly.result.html import STYLE, THEMES, whole_page
 from ifonly.result.many import Explanations, Outcome
 from ifonly.result.text import format_change, outcome
 
@@ -34,13 +34,7 @@ def batch_page(explanations: Explanations) -> str:
     """Return one self-contained HTML page of all rows."""
     title = f"If only … · {len(explanations)} rows"
     body = f"<header><h1>{title}</h1></header>{_batch(explanations, len(explanations))}"
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<title>{title}</title><style>{THEMES}{STYLE}{_BATCH_STYLE}{PAGE_STYLE}</style></head>"
-        f'<body class="ifonly-page"><main class="ifonly">{body}</main></body></html>\n'
-    )
+    return whole_page(title, body, _BATCH_STYLE)
 
 
 def _batch(explanations: Explanations, most: int) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ifonly.data.features import stored_as
 from ifonly.data.schema import Feature, Numeric
 from ifonly.result.many import Explanations
 from ifonly.result.values import Counterfactual, Explanation
@@ -95,9 +96,8 @@ def _decimal(value: Any, feature: Feature | None) -> Decimal | None:
         return None
     if isinstance(value, Integral):
         return Decimal(int(value))
-    dtype = getattr(value, "dtype", getattr(feature, "dtype", None))
-    dtype = getattr(dtype, "numpy_dtype", dtype)
-    if isinstance(dtype, np.dtype) and dtype.kind == "f" and float(dtype.type(value)) == float(value):
+    dtype = stored_as(getattr(value, "dtype", getattr(feature, "dtype", None)))
+    if dtype is not None and dtype.kind == "f" and float(dtype.type(value)) == float(value):
         return Decimal(str(dtype.type(value)))
     return Decimal(repr(float(value)))
 

@@ -1,8 +1,15 @@
 """Memo and cached_property: caches that threads may share, and that never travel with a pickle.
 
 State has an owner. What is worth remembering between questions lives in the `Memo` of a `Training`, or of a `Model` where
-the model alone decides it; what follows from one value alone is a `cached_property` of it. Module globals, frozen values
-and the ``__dict__`` of other objects hold none.
+the model alone decides it; what follows from one value alone is a `cached_property` of it. Module globals and the
+``__dict__`` of other objects hold none.
+
+Some frozen values own a `Memo`, too: a model, its training, its source, and the shapes of data. What they remember follows
+from their other fields, or is where a search starts and no more, so the same questions, asked in any order, have the same
+answers. It is no part of their equality, their `repr` or their pickle. All others are as frozen as they say: their fields are
+values, and a container among them is read by a type that cannot write (`Mapping`, `Sequence`). What does change while it
+works (a finder of conflicts, a block of columns, a notebook of guesses) is no frozen dataclass.
+``tests/runtime/test_state.py`` names every exception, with its reason.
 """
 
 from __future__ import annotations

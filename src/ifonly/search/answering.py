@@ -74,6 +74,8 @@ class Question:
     ----------
     backend, engines
         The solver, and the engines that are tried.
+    takers
+        Those of them of which it is known that they take this question; None: they are asked.
     frame, scores
         The factual as a frame, and its scores by the form.
     reference, given
@@ -101,6 +103,7 @@ class Question:
     wish: Any = None
     given: TableKind = ANY_TABLE
     opening: Opening | None = None
+    takers: tuple[Engine, ...] | None = None
     deadline: Deadline = NEVER
     gap: float = OPTIMALITY
     on_event: OnEvent | None = None
@@ -196,9 +199,15 @@ class Question:
 
     def _find(self, statement: Statement, limits: Limits, deadline: Deadline) -> Sought:
         keeps = bool(self.proof)
-        engines = statement.takers or self.engines
-        found = find(statement, self.backend, limits, self.on_event, deadline, engines, proof=keeps)
+        found = find(statement, self.backend, limits, self._tried(statement), self.on_event, deadline, proof=keeps)
         return Sought(found, statement)
+
+    def _tried(self, statement: Statement) -> tuple[Engine, ...]:
+        """Return the engines for a statement: those that are known to take the question, whatever its margin, or all."""
+        own = self.statement
+        same = statement.demands is own.demands and statement.criteria is own.criteria
+        same = same and statement.form is own.form and statement.query is own.query
+        return self.takers if same and self.takers is not None else self.engines
 
     def first_verified(self, found: Found, statement: Statement, *, firm: float = 0.0) -> Verified | None:
         """Return the best point that the user's own model confirms, exactly as it will be returned.
@@ -225,13 +234,13 @@ class Question:
         return min(verified, key=itemgetter(1))
 
     def _stored(self, candidate: FloatArray, statement: Statement) -> Iterator[FloatArray]:
-        """Yield a point as it will be returned: settled and as columns store it, then as they might have rounded it."""
+        """Yield a point as it is returned: with consequences, as columns store it; then as they might have rounded it."""
         stored = self.query.schema.stored(candidate)
         if statement.consequences:
-            settled = statement.settled(stored[None, :], by_model=True)[0]
-            if not np.array_equal(settled, stored, equal_nan=True):
-                yield settled
-        # On the very edge of a demand, settling may round a value beyond it; then the solver's own is as good.
+            followed = statement.with_consequences(stored[None, :], by_model=True)[0]
+            if not np.array_equal(followed, stored, equal_nan=True):
+                yield followed
+        # On the very edge of a demand, consequences may round a value beyond it; then the solver's own is as good.
         yield stored
         yield from self.query.schema.stored_beside(candidate)
 

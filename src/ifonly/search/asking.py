@@ -29,7 +29,7 @@ from ifonly.question.demand import Demand
 from ifonly.question.goal import Goal
 from ifonly.question.guidance import Branches
 from ifonly.question.query import Query
-from ifonly.question.statement import Statement
+from ifonly.question.statement import Parts, Statement
 from ifonly.question.training import Training
 from ifonly.runtime.later import Later
 from ifonly.runtime.memo import Lean, cached_property
@@ -37,6 +37,7 @@ from ifonly.search.answering import Question
 from ifonly.search.course import Opening
 from ifonly.search.decimals import takes_decimals
 from ifonly.search.engines import engines_for
+from ifonly.search.progress import Engine
 from ifonly.solvers.backend import Backend
 
 __all__ = ["Asker", "Subject"]
@@ -77,7 +78,9 @@ class _Ready:
     costs
         The separable costs at all factuals.
     known
-        Properties of its statement.
+        Parts of its statement; the costs are those of the first row.
+    takers
+        The engines that take it; None: they are to be asked.
     opening
         Its first margins.
     decimals
@@ -89,7 +92,8 @@ class _Ready:
     demands: tuple[Demand, ...]
     form: Form
     costs: CostTable
-    known: Mapping[str, Any]
+    known: Parts
+    takers: tuple[Engine, ...] | None
     opening: Opening
     decimals: bool
 
@@ -101,21 +105,30 @@ class Asker:
     """
 
     def __init__(
-        self, subject: Subject, backend: Backend, house: Sequence[Criterion], call: Sequence[Criterion], several: bool
+        self,
+        subject: Subject,
+        backend: Backend,
+        engines: tuple[Engine, ...] | None,
+        house: Sequence[Criterion],
+        call: Sequence[Criterion],
+        several: bool,
     ) -> None:
         merged = combined(house, call)
         self.subject, self.backend, self.house, self.call = subject, backend, house, tuple(call)
         self.criteria = diversified(merged) if several else merged
-        self.engines = engines_for(backend)
+        self.given, self.engines = engines, engines_for(backend) if engines is None else engines
         together = any(isinstance(c, ChecksTogether) for c in self.criteria)
         self._tabulated = all(map(is_tabulated, self.criteria)) and not together and not subject.observed
         self._kinds = subject.training.tuning.answering.kinds
         self._goals: dict[Hashable, Goal] = {}
         self._ready: dict[tuple[int, int], tuple[Goal, Schema, _Ready | None]] = {}
 
-    def serves(self, model: Model, backend: Backend, house: Sequence[Criterion]) -> bool:
-        """Whether it asks this model, with this solver and under these criteria of the house."""
-        return self.subject.model is model and self.backend is backend and self.house is house
+    def serves(
+        self, model: Model, backend: Backend, engines: tuple[Engine, ...] | None, house: Sequence[Criterion]
+    ) -> bool:
+        """Whether it asks this model, with this solver, these engines and under these criteria of the house."""
+        same = self.subject.model is model and self.backend is backend
+        return same and self.given is engines and self.house is house
 
     def ask(self, row: Any, want: Any, *, decimals: bool = True, **options: Any) -> Question:
         """Return a question, with the `decimals` of the data where they are allowed and cost nothing.
@@ -183,9 +196,10 @@ class Asker:
         if ready is None:
             return None
         query = self._query(given, goal, ready.schema, ready.box)
-        known = {**ready.known, "_costs": ready.costs.at(ready.schema, given.factual)}
+        known = ready.known._replace(separable_costs=ready.costs.at(ready.schema, given.factual))
         statement = Statement(query, ready.demands, self.criteria, ready.form, known=known)
-        return self._question(given, statement, goal, {**options, "opening": ready.opening, "on_grids": on_grid})
+        own = {"opening": ready.opening, "takers": ready.takers, "on_grids": on_grid}
+        return self._question(given, statement, goal, {**options, **own})
 
     def _made_ready(self, given: Given, goal: Goal, schema: Schema) -> _Ready | None:
         """Return the ready parts of questions with a goal in a schema, made from the first of them."""
@@ -208,12 +222,13 @@ class Asker:
             if table is None:
                 return None
             costs = costs.plus(table, schema)
-        kept = ("coupled", "consequences", "_exempt", "whole", "is_empty", "_starts_inside", "on_single_features")
-        known = {name: getattr(statement, name) for name in kept}
+        takers = None
         if not any(isinstance(d, Branches) for d in statement.demands):  # of alternatives, other engines may take each
-            known["takers"] = tuple(engine for engine in self.engines if engine.accepts(statement, box))
+            takers = tuple(engine for engine in self.engines if engine.accepts(statement, box))
         opening, decimals = Opening.of(goal, statement), takes_decimals(statement)
-        return _Ready(schema, box, statement.demands, statement.form, costs, known, opening, decimals)
+        return _Ready(
+            schema, box, statement.demands, statement.form, costs, statement.parts(), takers, opening, decimals
+        )
 
     # -- in full ------------------------------------------------------------------------------------------------
     def _in_full(self, given: Given, goal: Goal, options: dict[str, Any], *, decimals: bool) -> Question:

@@ -37,11 +37,12 @@ from ifonly.tolerances import SCORE_OPERATIONS, SOLVER_ROUNDINGS
 __all__ = ["explain_infeasibility"]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ConflictFinder:
     """Finder of conflicts: decides whether demands are feasible together, by solving without an objective.
 
-    With `at_the_edge`, what lies on its very threshold is asked for as well; the model has the last word on it.
+    What the model refuses on the way is kept in `refused`, for all questions to come. With `at_the_edge`, what lies on its
+    very threshold is asked for as well; the model has the last word on it.
     """
 
     statement: Statement

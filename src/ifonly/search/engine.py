@@ -1,30 +1,57 @@
-"""Checks by which solver-free engines tell the questions they can take: the features that costs and demands reach."""
+"""Checks by which engines tell the questions they can take: what their demands are, and how far these and costs reach."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
+from ifonly.question.abilities import Counts
 from ifonly.question.criterion import HasConsequences
-from ifonly.question.found import NO_SOLVER
+from ifonly.question.demand import BoxDemand
+from ifonly.question.found import NO_SOLVER, Found
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
-from ifonly.search.progress import Engine
+from ifonly.question.wrapping import Enclosed, Encloses
+from ifonly.search.progress import Engine, Progress
 
 __all__ = [
     "NO_SOLVER",
     "Engine",
+    "OnlyWith",
     "Separable",
     "by_cells",
     "fills_gaps",
     "largest_only",
     "linear_in_scores",
+    "over_balls",
     "quadratic_only",
     "separable",
 ]
+
+
+@dataclass(frozen=True)
+class OnlyWith:
+    """Engine for questions with a demand of some ability: it is not asked about others, which do not pass through it."""
+
+    ability: type
+    engine: Engine
+
+    @property
+    def name(self) -> str:
+        """The name of the engine itself."""
+        return self.engine.name
+
+    def accepts(self, statement: Statement, box: Box) -> bool:
+        """Whether there is such a demand, and the engine takes the question."""
+        return any(isinstance(d, self.ability) for d in statement.demands) and self.engine.accepts(statement, box)
+
+    def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
+        """Search by the engine itself."""
+        return self.engine.search(statement, box, progress)
 
 
 class Separable(NamedTuple):
@@ -73,6 +100,25 @@ def linear_in_scores(statement: Statement, box: Box) -> Separable | None:
     if question is None or statement.costs().curves or question.goal.is_curved():
         return None
     return question if question.goal.rows() else None
+
+
+def over_balls(statement: Statement, box: Box) -> list[Enclosed]:
+    """Return the leads that are demanded all over balls, linear in scores; none where more than single features matters else.
+
+    The goal at the answer itself is part of one of the balls.
+    """
+    if not statement.separable() or statement.exempt() or statement.costs().curves or fills_gaps(statement, box):
+        return []
+    balls: list[Enclosed] = []
+    for demand in statement.demands:
+        ball = demand.enclosed() if isinstance(demand, Encloses) else None
+        if ball is not None:
+            balls.append(ball)
+        elif not isinstance(demand, Goal | Counts | BoxDemand):
+            return []
+    own = any(ball.goal is statement.query.goal for ball in balls)
+    linear = all(ball.goal.rows() for ball in balls)
+    return balls if own and linear else []
 
 
 def by_cells(statement: Statement, box: Box, question: Separable | None) -> bool:

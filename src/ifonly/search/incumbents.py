@@ -124,8 +124,8 @@ class Incumbents:
         """Take training rows of the wanted outcome and shrink them towards the factual."""
         brackets = self.reducer.brackets
         if brackets is None:
-            settled = self.best is not None and isinstance(self.reducer.form, LinearScores)
-            for u in self.near_rows(0 if settled else most):  # a linear program needs no second opinion
+            enough = self.best is not None and isinstance(self.reducer.form, LinearScores)
+            for u in self.near_rows(0 if enough else most):  # a linear program needs no second opinion
                 self.offer(self.pulled(u))
             return self.best
         for u in self.near_rows(most):
@@ -142,7 +142,7 @@ class Incumbents:
 
     def offer(self, u: FloatArray) -> bool:
         """Keep a point, its consequences drawn, if it meets all demands and is cheaper than what is known; say if so."""
-        u = self.statement.settled((self.schema.stored(u) if self._is_rounded else u)[None, :])[0]
+        u = self.statement.with_consequences((self.schema.stored(u) if self._is_rounded else u)[None, :])[0]
         cost = float(self.statement.objective(u[None, :])[0])
         if (self.best is not None and cost >= self.best.cost) or not self._meets_all(u):
             return False
@@ -195,7 +195,7 @@ class Incumbents:
         numbers = [f for f in self.schema.features if isinstance(f, Numeric)]
         if any(f.step is not None and f.decimals is not None for f in numbers):
             return True
-        return any(f.step is None and np.dtype(getattr(f.dtype, "numpy_dtype", f.dtype)) != np.float64 for f in numbers)
+        return any(f.step is None and f.stored != np.float64 for f in numbers)
 
     # -- starting points ----------------------------------------------------------------------------------------
     def _start(self) -> FloatArray:

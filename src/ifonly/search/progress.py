@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -183,6 +183,7 @@ class Progress:
         return Ended.TOO_LARGE if self.too_large else Ended.LIMIT
 
 
+@runtime_checkable
 class Engine(Protocol):
     """A way to search a box for the cheapest point that meets all demands.
 
@@ -225,24 +226,20 @@ def find(
     statement: Statement,
     backend: Backend,
     limits: Limits,
+    engines: Sequence[Engine],
     on_event: OnEvent | None = None,
     deadline: Deadline = NEVER,
-    engines: Sequence[Engine] | None = None,
     *,
     proof: bool = False,
 ) -> Found:
     """Search for the cheapest point that meets all demands, within the limits and before the deadline.
 
-    `engines` are tried in their order; those of the solver by default (see `engines_for`). With `proof`, the trail of a
-    search that needs no solver is kept.
+    `engines` are tried in their order; `ifonly.search.engines` has all there are. With `proof`, the trail of a search that
+    needs no solver is kept.
     """
     if statement.is_empty:
         return _nothing(proof=proof)
     box = statement.whole
-    if engines is None:
-        from ifonly.search.engines import engines_for  # noqa: PLC0415 - engines import this module
-
-        engines = engines_for(backend)
     hunt = _Hunt(tuple(engines), backend, limits, deadline.within(limits.seconds), on_event, proof)
     for demand in statement.demands:
         branches = demand.branches(statement, box, hunt.deadline) if isinstance(demand, Branches) else None

@@ -165,13 +165,8 @@ class Reducer:
         trees = self.trees
         if trees is None:
             return None
-        rows = self.goal.rows(self.statement.margin, self.statement.tie)
-        if not rows:
-            return None
-        G = np.zeros((len(rows), trees.n_outputs))
-        for weights, row in zip(G, rows, strict=True):
-            np.add.at(weights, row.columns, row.values)
-        return Brackets(trees, G, np.array([row.constant - row.least for row in rows]))
+        weights, constant = self.goal.matrix(self.statement.margin, self.statement.tie)
+        return Brackets(trees, weights, constant) if len(weights) else None
 
     def open_leaves(self, box: Box) -> int | None:
         """Return how many leaves are open in a box; None when the trees, each for itself, cannot reach the goal in it."""

@@ -103,7 +103,7 @@ def _without(last: Answer, how: Diversifies, found: Sequence[Answer], deadline: 
     statement = replace(last.statement, demands=(*last.statement.demands, demand))
     known = Later(_worth_a_try, statement, how, [a.u for a in found], deadline)
     earlier = next((d for d in last.statement.demands if isinstance(d, Further)), None)
-    solved = Memo(query.tuning.answering.optima) if earlier is None else earlier.solved
+    solved = (None if earlier is None else earlier.solved) or Memo(query.tuning.answering.optima)
     return replace(statement, demands=(*last.statement.demands, replace(demand, known=known, solved=solved)))
 
 
@@ -215,7 +215,7 @@ class _Collecting(Incumbents):
 
     def offer(self, u: FloatArray) -> bool:
         """Note a point that meets all demands."""
-        u = self.statement.settled(u[None, :])[0]
+        u = self.statement.with_consequences(u[None, :])[0]
         if not self._meets_all(u):
             return False
         self.met.append(u)

@@ -177,7 +177,7 @@ class _Tree:
         off = np.abs(values - np.round(values))
         if len(off) and off.max() > INTEGRALITY:
             return self._branch(node, self.gains.choose(values, off), values, found.bound)
-        if self._settled(np.round(values), found):
+        if self._closed_at_integers(np.round(values), found):
             return None
         if self.deadline.passed:
             self.open_bound = min(self.open_bound, found.bound)
@@ -185,7 +185,7 @@ class _Tree:
         free = np.flatnonzero(node.lower < node.upper)
         return self._branch(node, int(free[np.argmax(off[free])]), values, found.bound) if free.size else None
 
-    def _settled(self, whole: FloatArray, found: Relaxed) -> bool:
+    def _closed_at_integers(self, whole: FloatArray, found: Relaxed) -> bool:
         """Fix the integers at exactly what they are and take the best of the rest: no dust times a big number.
 
         Says whether that costs what the relaxation promised; if not, the node is not closed by it.

@@ -7,7 +7,7 @@ centre ``c`` when the coordinates are counted in units ``u``, every line that is
 
     y'a  =  s d'a + e'c + e'(a - c)  >=  s t + e'c - R |u e|
 
-by Cauchy and Schwarz. Where that is no less than what is asked for, the list alone settles it. The sums are lowered by a
+by Cauchy and Schwarz. Where that is no less than what is asked for, the list alone decides. The sums are lowered by a
 bound of their rounding errors.
 """
 

@@ -36,7 +36,7 @@ _DUAL, _PRIMAL = 1, 4
 NEVER = Deadline.never()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Block:
     """Columns of weight at least 0 that sum to one.
 

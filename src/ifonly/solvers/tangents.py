@@ -165,7 +165,7 @@ class _Loop:
             again = seen is not None and np.allclose(answer.values, seen, **SAME_POINT)
             stuck = again and self.best is not None
             seen = answer.values if len(answer.values) == relaxed.n_columns else None
-            relaxed = self._settle(relaxed, answer.values)
+            relaxed = self._tightened_at_integers(relaxed, answer.values)
             if (relaxed.n_rows == rows or stuck) and self.value >= known:  # only the tolerances make it look better
                 if not self._is_beaten(relaxed, answer.values):
                     return self._stopped(answer)
@@ -232,7 +232,7 @@ class _Loop:
             rows += [(_epigraph_row(square, float(at), n + k), 0.0) for at in places]
         return rows
 
-    def _settle(self, relaxed: MipArrays, values: FloatArray) -> MipArrays:
+    def _tightened_at_integers(self, relaxed: MipArrays, values: FloatArray) -> MipArrays:
         """Fix the integers and solve the continuous rest to its optimum; return the relaxation with its tangents."""
         n, tuning = self.program.n_columns, self.limits.tuning.solving
         settled = tuning.settled * self.limits.gap

@@ -119,7 +119,7 @@ class _Trial:
                 return self._closed()
             if answer.values is None or self._cutoff() < known:
                 second = True
-            elif repair.empty or self._settled(answer.values, left):
+            elif repair.empty or self._is_pruned(answer.values, left):
                 # only the tolerances make this assignment look better than the best known
                 self.program = without_assignment(self.program, answer.values, whole)
             else:
@@ -143,7 +143,7 @@ class _Trial:
         self.pool += answer.pool
         return repair
 
-    def _settled(self, values: FloatArray, left: Limits) -> bool:
+    def _is_pruned(self, values: FloatArray, left: Limits) -> bool:
         """Whether no point with the integers of `values` is better than the best known, by a safe bound."""
         rest = with_fixed_integers(self.program, np.round(values))
         return solve_linear(rest, replace(left, cutoff=np.inf)).bound >= self._cutoff()

@@ -5,7 +5,7 @@ Both are measured by putting rows to the user's own model, in the worker, after 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import factorial
@@ -57,8 +57,8 @@ class Insight:
     before: float | None = None
     after: float | None = None
     label: Any = None
-    buys: dict[str, float] = field(default_factory=dict)
-    reach: dict[str, Reach] = field(default_factory=dict)
+    buys: Mapping[str, float] = field(default_factory=dict)
+    reach: Mapping[str, Reach] = field(default_factory=dict)
 
 
 def forecasts(explainer: Explainer, frame: pd.DataFrame) -> tuple[npt.NDArray[Any], Array]:

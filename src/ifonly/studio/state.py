@@ -6,7 +6,7 @@ Whatever is at its default is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 from urllib.parse import urlencode
@@ -62,8 +62,8 @@ class State:
 
     subject: str
     row: int | None = None
-    edits: dict[int, Any] = field(default_factory=dict)
-    limits: dict[int, Limits] = field(default_factory=dict)
+    edits: Mapping[int, Any] = field(default_factory=dict)
+    limits: Mapping[int, Limits] = field(default_factory=dict)
     want: tuple[int, ...] = ()
     probability: float | None = None
     at_least: float | None = None

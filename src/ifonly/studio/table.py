@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -27,8 +27,8 @@ class Search:
     text: str = ""
     outcome: int | None = None
     score: tuple[float | None, float | None] = (None, None)
-    numbers: dict[int, tuple[float | None, float | None]] = field(default_factory=dict)
-    levels: dict[int, int] = field(default_factory=dict)
+    numbers: Mapping[int, tuple[float | None, float | None]] = field(default_factory=dict)
+    levels: Mapping[int, int] = field(default_factory=dict)
     sort: str = ""
     down: bool = False
     page: int = 0

@@ -13,7 +13,7 @@ import pandas as pd
 from ifonly.arrays import FloatArray
 from ifonly.data.features import plain
 from ifonly.data.schema import Numeric, Schema
-from ifonly.errors import UnsupportedModel
+from ifonly.errors import CriterionError, UnsupportedModel
 from ifonly.models.opening import open_model
 from ifonly.models.read import Model, Observed, Read, Rows
 from ifonly.program.inputs import Inputs
@@ -33,9 +33,13 @@ class Function:
 
 
 def open_any(
-    model: Any, X: Any, schema: Schema | None, tuning: Tuning = DEFAULT
+    model: Any, X: Any, schema: Schema | None, surrogate: Any, tuning: Tuning = DEFAULT
 ) -> tuple[Schema, Model, pd.DataFrame, FloatArray]:
     """Open a model as `open_model` does; one that cannot be read, or is a plain function, is only asked."""
+    if not (isinstance(surrogate, str) and surrogate == "auto"):
+        raise CriterionError(
+            f"'surrogate' must be None or 'auto', got {surrogate!r}. With 'auto', a model that cannot be read is observed."
+        )
     plain_function = callable(model) and not hasattr(model, "predict") and not isinstance(model, type)
     asked = partial(observe, tuning=tuning)
     return open_model(Function(model) if plain_function else model, X, schema, asked, tuning=tuning)

@@ -118,7 +118,7 @@ class Puller:
                 values = self._snapped(j, np.linspace(refused, u[at], self.tuning.parts + 1)[1:-1])
                 rows = np.repeat(u[None, :], len(values), axis=0)
                 rows[:, at] = values
-                found = self.cheapest(self.sampler.settled(rows), cost)
+                found = self.cheapest(self.sampler.as_returned(rows), cost)
                 width = abs(u[at] - refused) / self.tuning.parts
                 if found is not None:
                     u, cost = found
@@ -166,7 +166,7 @@ class Puller:
                 u[numbers] - factual[numbers]
             )
             rows.append(part)
-        return self.sampler.settled(np.vstack(rows))
+        return self.sampler.as_returned(np.vstack(rows))
 
     def _exchanged(self, u: FloatArray) -> FloatArray:
         """Return rows with one changed feature drawn back and another feature elsewhere."""
@@ -181,4 +181,4 @@ class Puller:
         for row, (a, b) in zip(rows, pairs, strict=True):
             row[schema.slice(one[a][0])] = one[a][1]
             row[schema.slice(other[b][0])] = other[b][1]
-        return self.sampler.settled(rows)
+        return self.sampler.as_returned(rows)

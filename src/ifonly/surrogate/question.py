@@ -28,7 +28,7 @@ from ifonly.question.wrapping import Wraps
 from ifonly.result.origin import Origin
 from ifonly.result.values import Certificate, Counterfactual, Explanation
 from ifonly.search.answering import Answer, Question, Several
-from ifonly.search.engines import find
+from ifonly.search.progress import find
 from ifonly.solvers.backend import Limits
 from ifonly.surrogate.exhausting import all_cheaper, as_many
 from ifonly.surrogate.learning import LEARNERS, Learned, learn
@@ -297,13 +297,14 @@ class _Rounds:
             tuning=self.query.tuning,
         )
         try:
-            found = find(inside, self.question.backend, limits, None, self.oracle.deadline)
+            asked = self.question
+            found = find(inside, asked.backend, limits, asked.engines, deadline=self.oracle.deadline)
         except SolverError:
             return True, True
         points = [p for p in (found.u, *found.pool) if p is not None]
         if not points:
             return False, False
-        rows = self.sampler.settled(np.array(points))
+        rows = self.sampler.as_returned(np.array(points))
         rows = rows[np.argsort(self.statement.objective(rows), kind="stable")][: self.tuning.judged]
         best = self.puller.cheapest(rows, self.cost)
         if best is not None:

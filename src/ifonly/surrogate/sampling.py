@@ -27,13 +27,13 @@ class Sampler:
     # -- rows that could be returned ------------------------------------------------------------------------------
     def into_box(self, rows: FloatArray) -> FloatArray:
         """Return rows moved into the box, feature by feature, with what follows from the rest, as they are stored."""
-        return self.settled(_into_box(rows, self.box, self.query.factual))
+        return self.as_returned(_into_box(rows, self.box, self.query.factual))
 
-    def settled(self, rows: FloatArray) -> FloatArray:
+    def as_returned(self, rows: FloatArray) -> FloatArray:
         """Return rows as they are stored, with consequences computed anew; those that leave the box are left out."""
         if not len(rows):
             return rows
-        rows = self.schema.stored(self.statement.settled(self.schema.stored(rows), by_model=True))
+        rows = self.schema.stored(self.statement.with_consequences(self.schema.stored(rows), by_model=True))
         rows = rows[self.box.contains(rows)]
         return np.unique(rows, axis=0) if len(rows) > 1 else rows
 
@@ -68,7 +68,7 @@ class Sampler:
             part = np.repeat(u[None, :], len(values), axis=0)
             part[:, self.schema.slice(j)] = values
             rows.append(part)
-        return self.settled(np.vstack(rows))
+        return self.as_returned(np.vstack(rows))
 
     def mixtures(self, u: FloatArray, others: FloatArray, count: int) -> FloatArray:
         """Return rows that have some features of one row and the others of other rows; numbers may lie between both."""

@@ -1,4 +1,4 @@
-"""What may change, and how: each rule holds in raw units in every answer, and nonsense is refused in words."""
+"""Actionability, rule by rule: each holds in raw units in every answer, and nonsense is refused in words."""
 
 from __future__ import annotations
 

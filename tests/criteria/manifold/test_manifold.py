@@ -44,7 +44,7 @@ PRICED = Tuning(columns=ColumnGeneration(written_down=0))
 
 
 def outside(x: np.ndarray, P: np.ndarray, norm: str = "linf") -> float:
-    """How far a point is from the hull of the lines of P, by a program that shares nothing with the library."""
+    """Distance of a point from the hull of the lines of P, by a program that shares nothing with the library."""
     n, d = P.shape
     if norm == "l2":
         heavy = 1e5  # the weights must sum to one
@@ -479,7 +479,7 @@ def test_with_sparsity_and_actionability() -> None:
 
 @cache
 def accepted_and_inside(seed: int, family: str) -> np.ndarray:
-    """Which rows of the grid the model accepts and the hull of the accepted training rows holds."""
+    """Rows of the grid that the model accepts and the hull of the accepted training rows holds."""
     w = world(seed, family)
     P, grid = scaled(w.X[w.y == "yes"], w.X), scaled(w.grid, w.X)
     return np.array([bool(s) and outside(x, P) <= INSIDE for s, x in zip(w.said, grid, strict=True)])

@@ -65,7 +65,7 @@ def random_form(seed, trees=5, outputs=2):
 
 
 def walk(tree: RawTree, row) -> np.ndarray:
-    """What a tree says of a row of the frame, one node after another."""
+    """The leaf value of a tree at a row of the frame, one node after another."""
     i = 0
     while tree.column[i] >= 0:
         value = row[tree.column[i]]

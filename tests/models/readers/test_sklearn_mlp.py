@@ -37,7 +37,7 @@ def fitted(network, y, frame=FRAME):
 
 
 def raw_scores(pipeline, frame):
-    """What scikit-learn computes in front of its last activation."""
+    """The outputs that scikit-learn computes in front of its last activation."""
     net = pipeline[-1]
     net.out_activation_, kept = "identity", net.out_activation_
     try:

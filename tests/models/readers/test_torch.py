@@ -32,7 +32,7 @@ def _seed():
     torch.manual_seed(0)
 
 
-def settled(module):
+def with_statistics(module):
     """Batch norm with statistics that are not the initial ones, and every part in training mode, as users leave it."""
     for part in module.modules():
         if isinstance(part, nn.BatchNorm1d):
@@ -116,7 +116,7 @@ MODULES = {
 @pytest.mark.parametrize("name", MODULES)
 def test_scores_and_classes_are_torchs(name):
     build, n, kind = MODULES[name]
-    module = settled(build())
+    module = with_statistics(build())
     classes = ["bad", "fair", "good"][-n:]
     adapter = TorchClassifier(module, classes, transform=PREPARE, outputs_are=kind)
     read_model, schema = read(adapter, FRAME)
@@ -143,7 +143,7 @@ def clear(scores):
 
 @pytest.mark.parametrize("build", [lambda: Residual(1), Parts, Ends, lambda: sequential(1)])
 def test_values_are_torchs(build):
-    adapter = TorchRegressor(settled(build()), transform=PREPARE)
+    adapter = TorchRegressor(with_statistics(build()), transform=PREPARE)
     read_model, schema = read(adapter, FRAME)
     U = rows(schema, FRAME)
     expected = adapter.predict(schema.decode(U))
@@ -151,7 +151,7 @@ def test_values_are_torchs(build):
 
 
 def test_a_module_in_double_precision_is_exact():
-    adapter = TorchRegressor(settled(Residual(1)).double(), transform=PREPARE, dtype=np.float64)
+    adapter = TorchRegressor(with_statistics(Residual(1)).double(), transform=PREPARE, dtype=np.float64)
     read_model, schema = read(adapter, FRAME)
     U = rows(schema, FRAME)
     np.testing.assert_allclose(read_model.form(U)[:, 0], adapter.predict(schema.decode(U)), rtol=1e-9, atol=1e-12)

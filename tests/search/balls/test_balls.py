@@ -153,7 +153,7 @@ def opened(seed: int, norm: Any, **tuning: Any) -> tuple[_Search, Progress, Any]
     box, progress = statement.box(), Progress()
     incumbents = Incumbents.of(statement, box, progress)
     wanted = _balls_of(statement, box)
-    assert wanted is not None
+    assert wanted
     tables = BallTables(statement, box, wanted, incumbents.start)
     return _Search(statement, tables, incumbents, progress), progress, (X, model, statement)
 

@@ -121,7 +121,7 @@ def test_the_adversary_of_a_linear_score_is_exact(norm: Any) -> None:
         statement = explainer._ask(row, 1, ()).statement
         (ball,) = (d for d in statement.demands if isinstance(d, KeepsLead))
         for u in X[model.predict(X) == 1].to_numpy(float)[:12]:
-            found = worst_point(ball, u, NEVER, DEFAULT.balls, DEFAULT.signs)
+            found = worst_point(ball.over_ball, u, NEVER, DEFAULT.balls, DEFAULT.signs)
             assert found is not None
             axes = [np.arange(-r, r + 1e-9, 1.0 if seed % 2 else r / 12) if r else [0.0] for r in ball.reach]
             shifts = np.array(list(itertools.product(*axes)))

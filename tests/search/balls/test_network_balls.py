@@ -14,10 +14,10 @@ from sklearn.neural_network import MLPClassifier
 
 from ball_cases import enumerated
 from ifonly import Explainer, Infeasible, Proximity, Robustness, Sparsity
-from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.criteria.robustness.worst_point import worst_point
 from ifonly.models.forms import signs
 from ifonly.question.found import Ended
+from ifonly.question.wrapping import Enclosed
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT
 from ifonly.search.balls.networks import NetworkBalls, _balls_of, _Search
@@ -132,10 +132,10 @@ def test_the_adversary_says_safe_exactly_where_no_dense_point_of_the_ball_flips(
     for seed in range(4):
         _, _, explainer, row = asked(seed, norm, 0.4, real=real)
         statement = explainer._ask(row, 1, ()).statement
-        (demand,) = _balls_of(statement, statement.box())
+        (ball,) = _balls_of(statement, statement.box())
         for u in statement.query.training.U[:40:4]:
-            own = rng.uniform(-0.5, 1.2) * float(demand.leads(u[None], np.zeros(3))[0])
-            one = replace(demand, margin=own - 2.0 * abs(own) * rng.random())
+            own = rng.uniform(-0.5, 1.2) * float(ball.goal.lead(ball.form(u[None]))[0])
+            one = ball._replace(enough=own - 2.0 * abs(own) * rng.random() + 0.5 * ball.room)
             found = worst_point(one, u, NEVER, DEFAULT.balls, DEFAULT.signs)
             assert found is not None
             around = dense(one, u, rng)
@@ -151,23 +151,23 @@ def test_the_adversary_says_safe_exactly_where_no_dense_point_of_the_ball_flips(
     assert said == {True, False}
 
 
-def dense(demand: KeepsLead, u: np.ndarray, rng: Any) -> np.ndarray:
+def dense(ball: Enclosed, u: np.ndarray, rng: Any) -> np.ndarray:
     """Points of a ball: corners and ends of axes, and thousands in between, on the grids of whole numbers."""
     d = np.vstack([rng.uniform(-1.0, 1.0, (2000, 3)), list(itertools.product((-1.0, 0.0, 1.0), repeat=3))])
-    if demand.norm == "l2":
+    if ball.norm == "l2":
         d = np.vstack([d, rng.normal(size=(2000, 3))])
         d /= np.maximum(np.linalg.norm(d, axis=1, keepdims=True), 1.0)
-    d = d * demand.reach
-    steps = [f.step for f in demand.limits.schema.features]
+    d = d * ball.reach
+    steps = [f.step for f in ball.limits.schema.features]
     d = np.array([np.trunc(d[:, j] / s) * s if s else d[:, j] for j, s in enumerate(steps)]).T
-    return np.clip(u + d, np.minimum(demand.limits.lower, u), np.maximum(demand.limits.upper, u))
+    return np.clip(u + d, np.minimum(ball.limits.lower, u), np.maximum(ball.limits.upper, u))
 
 
-def in_ball(demand: KeepsLead, u: np.ndarray, y: np.ndarray) -> bool:
-    share = (y - u) / demand.reach
-    inside = np.abs(share).max() if demand.norm == "linf" else np.linalg.norm(share)
-    on_grids = all(f.step is None or y[j] == np.rint(y[j]) for j, f in enumerate(demand.limits.schema.features))
-    ends = ((y >= demand.limits.lower - 1e-9) & (y <= demand.limits.upper + 1e-9)).all()
+def in_ball(ball: Enclosed, u: np.ndarray, y: np.ndarray) -> bool:
+    share = (y - u) / ball.reach
+    inside = np.abs(share).max() if ball.norm == "linf" else np.linalg.norm(share)
+    on_grids = all(f.step is None or y[j] == np.rint(y[j]) for j, f in enumerate(ball.limits.schema.features))
+    ends = ((y >= ball.limits.lower - 1e-9) & (y <= ball.limits.upper + 1e-9)).all()
     return bool(inside <= 1.0 + 1e-9 and on_grids and ends)
 
 
@@ -255,8 +255,8 @@ def test_bounds_of_nodes_are_about_points_of_the_balls_of_all_their_centres(norm
             centres = nodes.low + t * (nodes.high - nodes.low)
             centres = centres if real else np.rint(centres + origin) - origin
             there = moved.at(centres) + origin
-            assert all(in_ball(a.demand, c + origin, y) for c, y in zip(centres, there, strict=True))
-            true = a.demand.goal.lead(a.demand.goal.read.form(there)) - a.enough
+            assert all(in_ball(a.enclosed, c + origin, y) for c, y in zip(centres, there, strict=True))
+            true = a.enclosed.goal.lead(a.enclosed.goal.read.form(there)) - a.enough
             for planes in (rows.planes(), rows.planes_at(moved.at(centres))):
                 slopes, constant = moved.pulled_back(planes.slopes)
                 bound = (slopes[:, 0] * centres).sum(axis=1) + constant[:, 0] + planes.constant[:, 0]

@@ -30,7 +30,7 @@ from ifonly.runtime.deadline import Deadline
 from ifonly.search.cells.grids import Grid
 from ifonly.search.cells.kernel import compiled
 from ifonly.search.cells.splitting import Splitting
-from ifonly.search.engines import find
+from ifonly.search.engines import WITH_SOLVER, engines_for, find
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.reduce import Reducer
 from ifonly.solvers.backend import Limits
@@ -139,7 +139,7 @@ def test_the_solver_finds_nothing_cheaper(name: str, criteria: str) -> None:
             answer = mine.explain(row, want=want, criteria=CRITERIA[criteria])
         except Infeasible:
             statement = solved._ask(row, want, CRITERIA[criteria]).statement
-            assert find(statement, solved.backend, Limits()).infeasible
+            assert find(statement, solved.backend, Limits(), WITH_SOLVER).infeasible
             continue
         theirs = solved.explain(row, want=want, criteria=CRITERIA[criteria])
         assert (answer.solver, theirs.solver) == (NONE, "HiGHS")
@@ -176,7 +176,7 @@ def test_a_change_that_is_demanded_of_a_feature_no_tree_looks_at(at_most):
         for explainer in (mine, solved):
             with pytest.warns(FactualViolatesDemand):
                 asked = explainer._ask(rows.iloc[[i]], want, criteria)
-            found.append(find(asked.statement, explainer.backend, Limits()))
+            found.append(find(asked.statement, explainer.backend, Limits(), engines_for(explainer.backend)))
         assert found[0].ended is found[1].ended is Ended.CLOSED
         assert (found[0].u is None) == (found[1].u is None)
         if found[0].u is not None:

@@ -225,7 +225,7 @@ def test_both_visit_the_same_parts_with_prices(kind: str, most_parts: int, monke
 
 
 @needs_kernel
-@pytest.mark.parametrize("trees", one_in(2, [4, 10]))  # even: ties, so that intersections are refused as a whole
+@pytest.mark.parametrize("trees", one_in(2, [12, 30]))  # even: ties, so that intersections are refused as a whole
 def test_both_look_for_any_point_in_the_same_parts(trees: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = set()
     for seed in range(8):
@@ -234,7 +234,7 @@ def test_both_look_for_any_point_in_the_same_parts(trees: int, monkeypatch: pyte
         y = (numbers(X) + rng.normal(0, 1.0, len(X)) > 0).astype(int)
         levels = [name for name in X if isinstance(X[name].dtype, pd.CategoricalDtype)]
         encode = make_column_transformer((OneHotEncoder(), levels), remainder="passthrough")
-        model = make_pipeline(encode, RandomForestClassifier(trees, random_state=seed)).fit(X, y)
+        model = make_pipeline(encode, RandomForestClassifier(trees, max_depth=6, random_state=seed)).fit(X, y)
         row = X[model.predict(X) == 0].iloc[[0]]
         explainer = Explainer(model, X, criteria=[Proximity("linf")])
         statement = explainer._ask(row, 1, [Actionability(max_step=dict.fromkeys(step_of(X), 1))]).statement
@@ -304,12 +304,12 @@ def test_tables_that_do_not_fit_are_refused() -> None:
     built = kernel._built
     assert built is not None
     with pytest.raises(ValueError, match="number of tables"):
-        built.opened([], [], None, 0.0, 0, 1, False, 1000)
+        built.opened([], [], None, None, 0.0, 0.0, 0, 1, False, 1000)
     with pytest.raises(ValueError, match="no leaves"):
-        built.opened([np.empty(0)] * 16, [], None, 0.0, 0, 1, False, 1000)
+        built.opened([np.empty(0)] * 16, [], None, None, 0.0, 0.0, 0, 1, False, 1000)
     tables = [np.zeros(1)] * 16
     with pytest.raises(ValueError, match="bytes, not"):
-        built.opened(tables, [], None, 0.0, 0, 1, False, 1000)
+        built.opened(tables, [], None, None, 0.0, 0.0, 0, 1, False, 1000)
     with pytest.raises(ValueError, match="PyCapsule"):
         built.run(None, 1.0, False, 1, 1)
 

@@ -20,7 +20,7 @@ from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT, LargestChangeSearch, Tuning
 from ifonly.search.cells.largest import LargestChange
-from ifonly.search.engines import find
+from ifonly.search.engines import WITH_SOLVER, find
 from ifonly.search.progress import Progress
 from ifonly.solvers.backend import Limits
 from portions import diagonals, one_in
@@ -117,7 +117,8 @@ def test_the_solver_finds_nothing_cheaper(name: str) -> None:
         try:
             answer = mine.explain(rows.iloc[[i]], want="good")
         except Infeasible:
-            assert find(solved._ask(rows.iloc[[i]], "good", ()).statement, solved.backend, Limits()).infeasible
+            statement = solved._ask(rows.iloc[[i]], "good", ()).statement
+            assert find(statement, solved.backend, Limits(), WITH_SOLVER).infeasible
             continue
         theirs = solved.explain(rows.iloc[[i]], want="good")
         assert (answer.solver, theirs.solver) == (NONE, "HiGHS")

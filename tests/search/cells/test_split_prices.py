@@ -89,7 +89,7 @@ def points(search: Splitting) -> list[tuple[tuple[int, ...], Scores, Fraction, t
         inside = ((grid.begin[:, order] <= at) & (grid.end[:, order] >= at)).all(axis=0)
         inside &= grid.holds[list(point[n:])][:, order].all(axis=0)
         held = order[inside]
-        scores = tuple(sum(map(Fraction, column), Fraction(0)) for column in search.values[held].T.tolist())
+        scores = tuple(sum(map(Fraction, column), Fraction(0)) for column in search.sums.values[held].T.tolist())
         cost = Fraction(grid.elsewhere) + sum(Fraction(float(grid.cost[grid.first[k] + point[k]])) for k in range(n))
         cost += sum(Fraction(float(grid.level_cost[e])) for e in point[n:])
         all_of.append((point, scores, cost, tuple(held.tolist())))
@@ -98,7 +98,7 @@ def points(search: Splitting) -> list[tuple[tuple[int, ...], Scores, Fraction, t
 
 def meets(search: Splitting, scores: Scores) -> bool:
     """Whether a point meets all goals, in exact numbers."""
-    return all(score >= Fraction(need) for score, need in zip(scores, search.need.tolist(), strict=True))
+    return all(score >= Fraction(need) for score, need in zip(scores, search.sums.need.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("scale", one_in(2, [1.0, 1e6]))
@@ -106,14 +106,14 @@ def test_bounds_at_any_prices_hold_for_every_point_in_exact_numbers(scale: float
     rng, several = np.random.default_rng(5), 0
     for seed in range(8):
         search, _, _ = opened(seed, scale)
-        method = Method.of(AT_ONCE, search.grid, search.values, search.tree)
+        method = Method.of(AT_ONCE, search.grid, search.sums.values, search.sums.tree)
         order, grid = search._inhabited(), search.grid
-        tables = PriceTables(grid, search.values, search.need, search.tree, order, search.most, method.error)
+        tables = PriceTables(grid, search.sums, order, search.most, method.error)
         every, n = points(search), len(tables.split_tree)
         costs = sorted({float(cost) for _, _, cost, _ in every})
         for size in (0.0, 0.01, 1.0, 1e9):
             budget = float(rng.choice(costs)) + 1e-9
-            weights = rng.exponential(size=len(search.need)) if len(search.need) > 1 else np.ones(1)
+            weights = rng.exponential(size=len(search.sums.need)) if len(search.sums.need) > 1 else np.ones(1)
             prices = Prices(
                 float(rng.exponential(size)) if size else 0.0,
                 weights / weights.sum(),
@@ -124,12 +124,12 @@ def test_bounds_at_any_prices_hold_for_every_point_in_exact_numbers(scale: float
             bound = tables.bound(grid.whole(), order, prices, budget - grid.elsewhere)
             exact = [Fraction(weight) for weight in prices.weights.tolist()]
             spare = [
-                sum(w * (s - Fraction(n)) for w, s, n in zip(exact, scores, search.need.tolist(), strict=True))
+                sum(w * (s - Fraction(n)) for w, s, n in zip(exact, scores, search.sums.need.tolist(), strict=True))
                 for _, scores, cost, _ in every
                 if cost <= Fraction(budget)
             ]
             assert not spare or max(spare) <= Fraction(bound.value) - Fraction(bound.need) + Fraction(bound.rounding)
-            several += len(search.need) > 1
+            several += len(search.sums.need) > 1
     assert several >= 10
 
 
@@ -137,9 +137,9 @@ def test_what_prices_close_holds_no_answer_within_the_budget() -> None:
     rng, closed = np.random.default_rng(6), 0
     for seed in range(12):
         search, _, _ = opened(seed)
-        method = Method.of(AT_ONCE, search.grid, search.values, search.tree)
+        method = Method.of(AT_ONCE, search.grid, search.sums.values, search.sums.tree)
         order, grid = search._inhabited(), search.grid
-        tables = PriceTables(grid, search.values, search.need, search.tree, order, search.most, method.error)
+        tables = PriceTables(grid, search.sums, order, search.most, method.error)
         every, improving = points(search), Improving(tables, method)
         answers = [it for it in every if meets(search, it[1])]
         least = min((float(it[2]) for it in answers), default=1.0)
@@ -187,10 +187,10 @@ def test_prices_that_move_to_splits_of_open_leaves_never_make_a_bound_worse() ->
     rng, better = np.random.default_rng(12), 0
     for seed in range(12):
         search, _, _ = opened(seed)
-        method = Method.of(AT_ONCE, search.grid, search.values, search.tree)
+        method = Method.of(AT_ONCE, search.grid, search.sums.values, search.sums.tree)
         order, grid = search._inhabited(), search.grid
-        tables = PriceTables(grid, search.values, search.need, search.tree, order, search.most, method.error)
-        n, goals, part = len(tables.split_tree), len(search.need), grid.whole()
+        tables = PriceTables(grid, search.sums, order, search.most, method.error)
+        n, goals, part = len(tables.split_tree), len(search.sums.need), grid.whole()
         for _ in range(6):
             prices = Prices(
                 float(rng.exponential()),
@@ -200,7 +200,7 @@ def test_prices_that_move_to_splits_of_open_leaves_never_make_a_bound_worse() ->
                 rng.exponential(0.1, n),
             )
             some = order[rng.uniform(size=len(order)) < 0.6]
-            if len(np.unique(search.tree[some])) < tables.n_trees:
+            if len(np.unique(search.sums.tree[some])) < tables.n_trees:
                 continue
             moved, as_they_are = tables.active(prices, part, some), tables.active(prices, part, some, every=True)
             ours, theirs = (tables.bound(part, some, it, 1.0) for it in (moved, as_they_are))

@@ -103,7 +103,7 @@ def test_a_search_that_begins_again_with_prices_looks_at_all_of_its_parts(monkey
 def test_leaves_that_prices_close_still_lie_in_their_part(
     monkeypatch: pytest.MonkeyPatch, kernel: str, seed: int, family: str
 ) -> None:
-    """Where all leaves that are left open reach the goal, points in those that are closed may miss it."""
+    """Points in closed leaves may miss the goal, where all leaves that are left open reach it."""
     if kernel == "numpy":
         monkeypatch.setenv("IFONLY_KERNEL", "numpy")
     world, usual = world_of(seed, family), Tuning()

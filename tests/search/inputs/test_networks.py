@@ -24,8 +24,9 @@ from ifonly.question.found import Ended
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import DEFAULT, NetworkSearch, Tuning
 from ifonly.search.engines import ENGINES, WITH_SOLVER, find
+from ifonly.search.inputs.free import Free
 from ifonly.search.inputs.networks import Networks
-from ifonly.search.inputs.nodes import Free, Nodes
+from ifonly.search.inputs.nodes import Nodes
 from ifonly.solvers.backend import Limits
 from portions import one_in
 from questions import HOUSES, labels, people, pipeline
@@ -183,7 +184,7 @@ def test_it_gives_up_with_a_bound_and_its_incumbent() -> None:
 def test_nodes_that_are_too_large_are_left_to_the_solver(tuned: dict[str, int]) -> None:
     explainer, row = hard_one(**tuned)
     events: list[Any] = []
-    found = find(stated(explainer, row), explainer.backend, Limits(), events.append, engines=(Networks(),))
+    found = find(stated(explainer, row), explainer.backend, Limits(), (Networks(),), events.append)
     assert found.ended is Ended.GAVE_UP
     assert found.bound <= 0.0
     assert not any(isinstance(event, Built) for event in events)

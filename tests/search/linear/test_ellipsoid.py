@@ -106,7 +106,7 @@ def test_more_than_all_numbers_can_gain_is_impossible() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_point_costs_less_than_the_bound(seed: int) -> None:
-    """Whatever tangent and multiplier it rests on, also those of a method that was stopped."""
+    """By any tangent and multiplier, also those of a method that was stopped."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 7))
     factor = rng.normal(size=(n, n)) * 10.0 ** rng.integers(-3, 4, size=n)

@@ -21,7 +21,7 @@ SLIDES = st.builds(Slide, AMOUNTS, COSTS, COSTS, REACHES, st.just(0.5), COSTS)
 
 
 def options(feature: tuple[Jump, ...] | Slide) -> list[tuple[float, float, int]]:
-    """What a feature can do, as (gain, cost, moved)."""
+    """Moves of a feature, as (gain, cost, moved)."""
     if isinstance(feature, Slide):
         assert feature.step is not None
         steps = [feature.step * k for k in range(1, round(feature.reach / feature.step) + 1)]

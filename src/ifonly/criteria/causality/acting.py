@@ -27,7 +27,7 @@ def acted(statement: Statement, box: Box, followers: frozenset[int], deadline: D
     if np.isnan(statement.query.factual).any() or not free or deadline.passed:
         return
     rows = np.concatenate([_moves(statement, box, j) for j in free])
-    rows = statement.settled(rows)
+    rows = statement.with_consequences(rows)
     met = np.flatnonzero(_meets(statement, box, rows, deadline))
     if met.size:
         yield _closer(statement, box, rows[met[np.argmin(statement.objective(rows[met]))]], deadline)
@@ -77,7 +77,7 @@ def _near(statement: Statement, box: Box, free: list[int], deadline: Deadline) -
         else:
             allowed = (sample[:, part] > 0.5) @ box.allowed[part].astype(float) > 0.5
             rows[np.ix_(allowed, range(part.start, part.stop))] = sample[allowed, part]
-    rows = statement.settled(rows[~np.isnan(rows).any(axis=1)])
+    rows = statement.with_consequences(rows[~np.isnan(rows).any(axis=1)])
     rows = rows[_meets(statement, box, rows, deadline)]
     return list(rows[np.argsort(statement.objective(rows), kind="stable")[: query.tuning.causes.rows]])
 
@@ -89,7 +89,7 @@ def _taken_back(statement: Statement, box: Box, u: FloatArray, free: list[int], 
     for j in sorted(free, key=lambda j: -costs[j]):
         trial = u.copy()
         trial[query.schema.slice(j)] = query.factual[query.schema.slice(j)]
-        trial = statement.settled(trial[None, :])
+        trial = statement.with_consequences(trial[None, :])
         if bool(_meets(statement, box, trial, deadline)[0]):
             u = trial[0]
     return u
@@ -106,11 +106,11 @@ def _closer(statement: Statement, box: Box, u: FloatArray, deadline: Deadline) -
         middle = 0.5 * (near + far)
         trial = u.copy()
         trial[numeric] = query.factual[numeric] + middle * (u - query.factual)[numeric]
-        trial = statement.settled(query.schema.stored(trial)[None, :])
+        trial = statement.with_consequences(query.schema.stored(trial)[None, :])
         near, far = (near, middle) if bool(_meets(statement, box, trial, deadline)[0]) else (middle, far)
     point = u.copy()
     point[numeric] = query.factual[numeric] + far * (u - query.factual)[numeric]
-    pulled = statement.settled(query.schema.stored(point)[None, :])
+    pulled = statement.with_consequences(query.schema.stored(point)[None, :])
     both = np.concatenate([u[None, :], pulled])
     both = both[_meets(statement, box, both, deadline)]
     return both[np.argmin(statement.objective(both))] if len(both) else u

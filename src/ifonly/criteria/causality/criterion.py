@@ -12,7 +12,7 @@ import numpy as np
 from ifonly.arrays import FloatArray
 from ifonly.criteria.actionability.demands import Frozen
 from ifonly.criteria.causality.causes import Cause, open_cause
-from ifonly.criteria.causality.mechanism import CausalEquation, Mechanism, is_settled
+from ifonly.criteria.causality.mechanism import CausalEquation, Mechanism
 from ifonly.data.schema import Numeric
 from ifonly.errors import CriterionError
 from ifonly.program.box import Box
@@ -168,7 +168,7 @@ class Causality(HasConsequences, ChecksTogether, Remarks, Criterion):
         for name in self.order:
             if schema.index(name) not in frozen:
                 continue
-            free = [a for a in self.ancestors(name) if not is_settled(query, box, schema.index(a))]
+            free = [a for a in self.ancestors(name) if not box.is_fixed_at(schema.index(a), query.factual)]
             if free:
                 raise CriterionError(
                     f"{name!r} is frozen, but it follows from {', '.join(map(repr, free))}, which may change: a frozen "

@@ -28,7 +28,7 @@ from ifonly.question.words import number
 from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import DUST, FEASIBILITY, FLOAT64_ROOM, STORED_ROUNDINGS
 
-__all__ = ["CausalEquation", "Mechanism", "is_settled"]
+__all__ = ["CausalEquation", "Mechanism"]
 
 _TOLERANCE = FEASIBILITY  # of the feature's unit, within which the equation holds
 
@@ -114,7 +114,7 @@ class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
     def narrow(self, query: Query, box: Box) -> None:
         """Leave the feature what the bounds of ``c_i`` over the parents' box leave it."""
         i, form = self.mechanism.feature, self.mechanism.form
-        if all(is_settled(query, box, j) for j in form.features()):
+        if all(box.is_fixed_at(j, query.factual) for j in form.features()):
             box.narrow(i, self.hat, self.hat)
             return
         (low,), (high,) = score_bounds(form, box)
@@ -230,8 +230,9 @@ class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
         Nothing where no parent has changed: then nothing follows, and a number beside the factual's would be an action.
         """
         schema = query.schema
-        x, dtype = U[:, schema.starts[self.mechanism.feature]], schema.features[self.mechanism.feature].dtype
-        kind = np.dtype(getattr(dtype, "numpy_dtype", dtype))
+        x, feature = U[:, schema.starts[self.mechanism.feature]], schema.features[self.mechanism.feature]
+        assert isinstance(feature, Numeric)
+        kind = feature.stored
         grain = float(np.finfo(kind).eps) if kind.kind == "f" else 0.0
         room = np.maximum(max(_TOLERANCE * self.unit, self._dust), STORED_ROUNDINGS * grain * np.abs(x))
         return np.where(self._moved(query, U), room, 0.0)
@@ -268,15 +269,3 @@ class CausalEquation(Tightens, Proposes, Refines, Verifies, Loosens, Demand):
         name = query.schema.names[self.mechanism.feature]
         amount = float(self.error(query, u[None, :])[0])
         return Relaxation(self.text, f"let {name} differ from what follows by {number(amount, 'up')}", amount)
-
-
-def is_settled(query: Query, box: Box, j: int) -> bool:
-    """Whether a box leaves feature `j` nothing but what it is."""
-    part = query.factual[query.schema.slice(j)]
-    if box.missing[j]:
-        return True
-    if not box.is_fixed(j):
-        return False
-    if isinstance(query.schema.features[j], Numeric):
-        return bool(box.lower[j] == part[0])
-    return bool(part[box.allowed[query.schema.slice(j)]].any())

@@ -72,7 +72,7 @@ class OtherFeatures(UnionOfBoxes, Distinct):
 
     def _differs(self, problem: Program, j: int) -> Affine:
         """Return an expression that is 1 only if feature `j` is changed here and not there, or there and not here."""
-        if problem.x.is_settled(j):  # also in a part of the box that a search has cut out
+        if problem.x.must_stay(j):  # also in a part of the box that a search has cut out
             return Affine(constant=float(self.changed[j]))
         if self.changed[j]:
             return 1.0 - problem.x.changed(j)
@@ -113,7 +113,7 @@ class LeaveOne(UnionOfBoxes, Distinct):
     def apply(self, problem: Program) -> None:
         """Let one of the features stay; one that must differ anyway does not count."""
         stays = [
-            Affine(constant=1.0) if problem.x.is_settled(j) else 1.0 - problem.x.changed(j)
+            Affine(constant=1.0) if problem.x.must_stay(j) else 1.0 - problem.x.changed(j)
             for j in map(int, np.flatnonzero(self.changed))
             if problem.x.is_home(j)
         ]
@@ -185,8 +185,8 @@ class Apart(KeepsDistance, Distinct):
         """Demand the distance, and a little more of it from numbers that can be rounded."""
         query, x = problem.query, problem.x
         costs = self._costs(query)
-        moving = [j for j in sorted(self.among) if not x.is_settled(j)]
-        still = [j for j in sorted(self.among) if x.is_settled(j)]
+        moving = [j for j in sorted(self.among) if not x.must_stay(j)]
+        still = [j for j in sorted(self.among) if x.must_stay(j)]
         home = costs.per_feature(self._from_point(query), query.factual[None, :])[0, still].sum()
         terms, room = [Affine(constant=float(home))], 0.0
         for j in moving:
@@ -238,7 +238,7 @@ def _lost_in_storing(feature: Numeric, box: Box, j: int) -> float:
     """Return by how much storing a number in the dtype of its column can move it; nothing on a grid."""
     if feature.step is not None:
         return 0.0
-    kind = np.dtype(getattr(feature.dtype, "numpy_dtype", feature.dtype))
+    kind = feature.stored
     grain = float(np.finfo(kind if kind.kind == "f" else np.float64).eps)
     return 0.5 * grain * max(abs(float(box.lower[j])), abs(float(box.upper[j])))
 

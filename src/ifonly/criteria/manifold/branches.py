@@ -28,6 +28,7 @@ from ifonly.criteria.manifold.rows import Shape
 from ifonly.data.schema import Numeric
 from ifonly.program.box import Box
 from ifonly.question.demand import BoxDemand, Demand
+from ifonly.question.further import Clustered
 from ifonly.question.guidance import Branch, Branches
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
@@ -40,7 +41,7 @@ _FIRST, _ROW, _SCAN, _GROUP, _FINE = range(5)
 
 
 @dataclass(frozen=True, eq=False)
-class InCloud(InHull, Branches):
+class InCloud(InHull, Branches, Clustered):
     """Lie in one of the hulls of a cloud; falls apart into branches by cluster and categories."""
 
     shape: Shape | None = None

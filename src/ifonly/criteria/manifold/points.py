@@ -18,7 +18,6 @@ from ifonly.criteria.manifold.hull import Costing, Hull, Slice
 from ifonly.data.schema import Numeric
 from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
 from ifonly.question.statement import Statement
@@ -207,10 +206,9 @@ class Seeker:
         training, goal = self.query.training, self.goal
         if not isinstance(goal, Goal):
             return np.zeros(len(self.hull.entries))
-        gaps = goal.gaps([Affine.of(k) for k in range(training.sample_scores.shape[1])], 0.0)
-        if not gaps:
+        if not goal.rows():
             return np.zeros(len(self.hull.entries))
-        lead = np.min([training.sample_scores[:, g.columns] @ g.values + g.constant for g in gaps], axis=0)
+        lead = goal.lead(training.sample_scores)
         moves = np.nan_to_num(self.hull.scaled(training.sample) - self.costing.factual)
         away = np.abs(moves).sum(axis=1)
         weight = np.exp(-0.5 * away / max(float(np.median(away)), ROUNDING))

@@ -69,14 +69,14 @@ def attack(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limits, d
     cell = worst_cell(demand, u, deadline)
     if cell is not None:
         return Attack(cell.closed and cell.point is None, cell.point, cell.least)
-    point = worst_point(demand, u, deadline, limits.tuning.balls, limits.tuning.signs)
+    point = worst_point(demand.over_ball, u, deadline, limits.tuning.balls, limits.tuning.signs)
     if point is not None:
         return Attack(point.closed and point.point is None, point.point, point.least)
     vote = worst_vote(demand, u, backend, limits, deadline)
     if vote is not None:
         return Attack(vote.closed and vote.point is None, vote.point, vote.least)
     worst = Attack(True)
-    for k in range(len(demand.goal.gaps([Affine()] * demand.form.n_outputs, 0.0))):
+    for k in range(len(demand.goal.rows())):
         found = _attack_one(demand, u, k, backend, limits, deadline)
         if not found.safe and found.point is None:
             return found  # no time: what the other rows say does not matter
@@ -108,7 +108,7 @@ def _attack_one(
         own = replace(limits, cutoff=demand.enough, gap=tuning.gap).within(deadline.left())
         answer = solve(program, backend, own)
         sure = distance_from_ties(form) == 0.0
-        if answer.status is Status.INFEASIBLE or answer.bound >= demand.broken:
+        if answer.status is Status.INFEASIBLE or answer.bound >= demand.over_ball.broken:
             return Attack(True, sure=sure)
         if answer.values is None:
             return Attack(False)
@@ -278,7 +278,7 @@ class CuttingSet:
 
     def _returned(self, u: FloatArray) -> FloatArray:
         stored = self.statement.query.schema.stored(u)
-        return np.asarray(self.statement.settled(stored[None, :], by_model=True)[0])
+        return np.asarray(self.statement.with_consequences(stored[None, :], by_model=True)[0])
 
     def _robust(self, found: Found, *, sure: bool) -> Found:
         """Return an answer that no attack breaks; where the adversary left points out, nothing about it is proven."""

@@ -20,7 +20,6 @@ from ifonly.models.forms.compose import score_bounds
 from ifonly.models.opening import open_model
 from ifonly.models.read import Model
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.any_class import AnyClassGoal
 from ifonly.question.criterion import Criterion, Remarks
 from ifonly.question.demand import Demand
@@ -46,7 +45,7 @@ __all__ = ["Robustness"]
 
 
 @dataclass(frozen=True)
-class Robustness(Remarks, Criterion, Ranges):
+class Robustness(Remarks, Ranges, Criterion):
     r"""Do not stand on the edge.
 
     With ``radius``, the outcome stays what is wanted anywhere in the ball around the answer ``x``
@@ -117,7 +116,7 @@ class Robustness(Remarks, Criterion, Ranges):
                     "'features' of Robustness; to forbid levels use Actionability(allow={...})."
                 )
         for goal in self._goals(query):
-            if self.radius is not None and not goal.gaps([Affine()] * goal.read.form.n_outputs, 0.0):
+            if self.radius is not None and not goal.rows():
                 raise CriterionError(
                     "A probability out of a softmax over several classes is not linear in the scores, so its least value "
                     "in a ball cannot be proven. Ask for the class alone, with margin= in place of the probability."

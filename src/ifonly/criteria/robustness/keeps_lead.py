@@ -31,8 +31,8 @@ from ifonly.question.words import number
 from ifonly.question.wrapping import Embeds, Enclosed, Encloses, Search, Wraps
 from ifonly.runtime.deadline import Deadline
 from ifonly.solvers.backend import Backend, Limits
-from ifonly.tolerances import BROKEN_OF_ROOM, ENOUGH_OF_ROOM, PASSES_OF_ROOM, STORED_ROUNDINGS
 from ifonly.tolerances import DUST as _WIDER
+from ifonly.tolerances import ENOUGH_OF_ROOM, STORED_ROUNDINGS
 from ifonly.tolerances import ON_GRID as _GRID_DUST
 
 __all__ = ["Ball", "KeepsLead", "lead", "on_grid"]
@@ -61,7 +61,7 @@ def on_grid(schema: Schema, reach: FloatArray, norm: Ball) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Embeds, Encloses):
+class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Wraps, Embeds, Encloses, Demand):
     """``lead(clip(x + s)) >= margin + room`` for every shift ``s`` that is known to matter; more where a tie would be lost.
 
     Attributes
@@ -114,16 +114,6 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
         """The lead at which a point counts as safe; half the room is left to the solver's tolerance."""
         return self.margin + ENOUGH_OF_ROOM * self.room
 
-    @property
-    def broken(self) -> float:
-        """The lead below which an attack has broken a point; what it takes less is left to the solver that looks for it."""
-        return self.enough - BROKEN_OF_ROOM * self.room
-
-    @property
-    def passes(self) -> float:
-        """By how much a lead may stay behind what is enough where a point is attacked: half of what an attack lets pass."""
-        return PASSES_OF_ROOM * self.room
-
     def stricter(self, shift: FloatArray | None = None, nogo: Box | None = None) -> KeepsLead:
         """Return the demand with one more shift, or one more box to stay out of."""
         shifts = self.shifts if shift is None else (*self.shifts, shift)
@@ -160,7 +150,12 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
         """Return the lead that is demanded all over the ball; None without one, or once shifts and boxes were added."""
         if not self.reach.any() or len(self.shifts) > 1 or self.nogo or self.form is not self.goal.read.form:
             return None
-        return Enclosed(self.goal, self.form, self.enough, self.reach, self.norm, self.limits)
+        return self.over_ball
+
+    @property
+    def over_ball(self) -> Enclosed:
+        """The lead all over the ball, whatever of it was found so far: what an adversary attacks."""
+        return Enclosed(self.goal, self.form, self.enough, self.room, self.reach, self.norm, self.limits)
 
     def embedded(self, query: Query) -> list[Form]:
         """Return a copy of the form per shift; none for the first, which is no shift, where the goal has embedded it."""
@@ -169,18 +164,7 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
     # -- the ball -----------------------------------------------------------------------------------------------
     def ball(self, u: FloatArray) -> Box:
         """Return the box of all points that no feature by itself takes out of the ball around `u`."""
-        schema, box = self.limits.schema, self.limits.copy()
-        for j, feature in enumerate(schema.features):
-            part = u[schema.slice(j)]
-            if isinstance(feature, Numeric):
-                box.missing[j] = bool(np.isnan(part[0]))
-                if not box.missing[j]:
-                    box.narrow(j, float(part[0] - self.reach[j]), float(part[0] + self.reach[j]))
-                    box.lower[j], box.upper[j] = min(box.lower[j], part[0]), max(box.upper[j], part[0])
-            else:
-                box.missing[j] = not part.any()
-                box.keep_levels(j, part > 0.5)
-        return box
+        return self.over_ball.box(u)
 
     def widened(self) -> FloatArray:
         """Return the reach with room for the rounding of each feature's stored values; grids need none."""
@@ -189,8 +173,8 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Demand, Wraps, Em
             feature = self.limits.schema.features[j]
             assert isinstance(feature, Numeric)
             if feature.step is None:
-                kind = getattr(feature.dtype, "numpy_dtype", feature.dtype)
-                grain = np.finfo(kind).eps if np.dtype(kind).kind == "f" else np.finfo(np.float64).eps
+                kind = feature.stored
+                grain = np.finfo(kind).eps if kind.kind == "f" else np.finfo(np.float64).eps
                 size = max(abs(self.limits.lower[j]), abs(self.limits.upper[j]))
                 out[j] += _WIDER * out[j] + STORED_ROUNDINGS * float(grain) * size
         return out

@@ -19,7 +19,6 @@ from ifonly.models.abilities import Ensemble
 from ifonly.models.forms.scan import Brackets
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
-from ifonly.program.mip import Affine
 from ifonly.question.costs import Costs
 from ifonly.question.query import Query
 from ifonly.tolerances import DUST as _DUST
@@ -105,7 +104,7 @@ class _Prices:
         moves = np.nan_to_num(np.abs(u[starts] - query.factual[starts]))
         self.rate = np.maximum(demand.reach * (costs.linear + 2.0 * costs.square * moves), _CHEAP)
         self.begin = np.where(moves > 0, 0.0, costs.price)
-        steps = np.array([getattr(f, "step", None) or 0.0 for f in query.schema.features])
+        steps = np.array([step or 0.0 for step in query.schema.steps])
         self.step = np.where(demand.reach > 0, steps / np.where(demand.reach > 0, demand.reach, 1.0), 0.0)
 
     def on_sphere(self, share: FloatArray, free: BoolArray) -> FloatArray:
@@ -235,11 +234,7 @@ class _Tops:
     """The largest value of one gap over a growing box, every tree for itself, kept up to date leaf by leaf."""
 
     def __init__(self, demand: KeepsLead, form: Ensemble, box: Box) -> None:
-        gaps = demand.goal.gaps([Affine.of(k) for k in range(form.n_outputs)], 0.0)
-        G = np.zeros((len(gaps), form.n_outputs))
-        for row, gap in zip(G, gaps, strict=True):
-            np.add.at(row, gap.columns, gap.values)
-        brackets = Brackets(form, G, np.array([gap.constant for gap in gaps]))
+        brackets = Brackets(form, *demand.goal.matrix())
         alive = brackets.alive(box)
         k = int(np.argmin(brackets.most(alive)))
         self.form, self.leaves, self.most = form, form.leaves, demand.enough

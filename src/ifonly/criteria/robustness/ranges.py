@@ -18,7 +18,7 @@ from ifonly.data.schema import Numeric
 from ifonly.models.form import Form
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
-from ifonly.program.mip import Affine, Mip
+from ifonly.program.mip import Mip
 from ifonly.program.variables import Variables
 from ifonly.question.goal import Goal
 from ifonly.question.query import Query
@@ -70,7 +70,7 @@ def _interval(
         cells = Cells.of(feature, low, high, form.cuts().get(j, np.empty(0)))
         first, last = _run(goal.holds(query, _rows(u, query.schema.starts[j], cells.low)), int(cells.index(value)))
         return float(cells.low[first]), float(cells.high[last])
-    if not goal.gaps([Affine()] * form.n_outputs, 0.0):
+    if not goal.rows():
         points = np.unique([*np.linspace(low, high, query.tuning.ranges.samples), value])
         kept = goal.holds(query, _rows(u, query.schema.starts[j], points))
         first, last = _run(kept, int(np.searchsorted(points, value)))
@@ -104,7 +104,7 @@ def _before_flip(
     if least <= 0 or end == value:
         return value
     side = 1.0 if end > value else -1.0
-    for k in range(len(goal.gaps([Affine()] * goal.read.form.n_outputs, 0.0))):
+    for k in range(len(goal.rows())):
         flip = _nearest_flip(query, goal, u, j, (value, end), k, least, backend, deadline)
         if flip is not None:
             end = flip if feature.step is None else feature.snap(flip - side * feature.step)

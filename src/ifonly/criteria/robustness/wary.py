@@ -14,15 +14,13 @@ that leaves less than a solver can tell, ties are met again, and nothing is call
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from ifonly.arrays import FloatArray
+from ifonly.models.abilities import HardVote, WeightedSum
 from ifonly.models.form import Form
-from ifonly.models.forms.compose import Combination, Mean, Stack, combine, score_bounds
-from ifonly.models.forms.votes import Votes
-from ifonly.models.rules import Sign
+from ifonly.models.forms.compose import score_bounds
 from ifonly.program.box import Box
 
 __all__ = ["votes_of", "wary"]
@@ -35,46 +33,33 @@ def wary(form: Form, good: FloatArray, rooms: Sequence[tuple[Box, float]]) -> Fo
     `good` has the sign, per score, of what a rise of it does for the goal. Forms that are no weighted sum of votes, and
     members whose scores take finitely many values, are what they were.
     """
-    if isinstance(form, Mean):
-        parts = tuple(wary(part, good, rooms) for part in form.inner.parts)
-        return _unless_same(form, parts)
-    if isinstance(form, Combination) and isinstance(form.inner, Stack):
-        ends = np.cumsum([part.n_outputs for part in form.inner.parts])[:-1]
-        each = zip(form.inner.parts, np.split(good @ form.weights, ends), strict=True)
-        return _unless_same(form, tuple(wary(part, own, rooms) for part, own in each))
-    return _wary_votes(form, good, rooms) if isinstance(form, Votes) and form.raw() else form
+    if isinstance(form, WeightedSum):
+        parts = form.summands()
+        own = zip(parts, form.directions(good), strict=True) if parts else ()
+        warier = tuple(wary(part, direction, rooms) for part, direction in own)
+        same = all(new is old for new, old in zip(warier, parts, strict=True))
+        return form if same else form.of_summands(warier)
+    return _wary_votes(form, good, rooms) if isinstance(form, HardVote) and form.raw() else form
 
 
-def votes_of(form: Form) -> list[Votes]:
+def votes_of(form: Form) -> list[HardVote]:
     """Return the members of a vote whose scores are continuous."""
-    if isinstance(form, Mean | Combination) and isinstance(form.inner, Stack):
-        return [votes for part in form.inner.parts for votes in votes_of(part)]
-    return [form] if isinstance(form, Votes) and form.raw() else []
+    if isinstance(form, WeightedSum):
+        return [votes for part in form.summands() for votes in votes_of(part)]
+    return [form] if isinstance(form, HardVote) and form.raw() else []
 
 
-def _unless_same(form: Mean | Combination, parts: tuple[Form, ...]) -> Form:
-    assert isinstance(form.inner, Stack)
-    same = all(new is old for new, old in zip(parts, form.inner.parts, strict=True))
-    return form if same else replace(form, inner=Stack(parts))
-
-
-def _wary_votes(form: Votes, good: FloatArray, rooms: Sequence[tuple[Box, float]]) -> Form:
+def _wary_votes(form: HardVote, good: FloatArray, rooms: Sequence[tuple[Box, float]]) -> Form:
     """Return the votes with ``s_c - room`` in place of the score of the one class ``c`` that does good, if there is one."""
     best = int(np.argmax(good))
     others = np.delete(good, best)
     if not (good[best] > others.max() and np.allclose(others, others[0])):
         return form
     room = min(share * _range(form, best, box) for box, share in rooms)
-    read, n = form.read, form.read.form.n_outputs
-    less = np.zeros(n)
-    if isinstance(read.rule, Sign):
-        less[0] = -room if best == 1 else room
-    else:
-        less[best] = -room
-    return replace(form, read=replace(read, form=combine(read.form, np.eye(n), less)))
+    return form.handicapped(best, room)
 
 
-def _range(form: Votes, best: int, box: Box) -> float:
+def _range(form: HardVote, best: int, box: Box) -> float:
     """Return the widest range of a lead of class `best` over a box."""
     low, high = score_bounds(form.gaps(), box)
     return max(float(b - a) for pair, a, b in zip(form.pairs(), low, high, strict=True) if best in pair)

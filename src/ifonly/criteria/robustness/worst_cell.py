@@ -19,7 +19,6 @@ from ifonly.models.abilities import Ensemble
 from ifonly.models.forms.scan import Brackets
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
-from ifonly.program.mip import Affine
 from ifonly.runtime.deadline import Deadline
 from ifonly.tolerances import ROUNDING
 
@@ -38,17 +37,15 @@ class Worst:
 def worst_cell(demand: KeepsLead, u: FloatArray, deadline: Deadline) -> Worst | None:
     """Return the worst point of the ball around `u`; None where the form is no sum of trees, or the goal is not linear."""
     form = demand.form
-    gaps = demand.goal.gaps([Affine.of(k) for k in range(form.n_outputs)], 0.0)
-    if not isinstance(form, Ensemble) or not gaps:
+    if not isinstance(form, Ensemble):
         return None
-    G = np.zeros((len(gaps), form.n_outputs))
-    for row, gap in zip(G, gaps, strict=True):
-        np.add.at(row, gap.columns, gap.values)
-    brackets = Brackets(form, G, np.array([gap.constant for gap in gaps]))
-    table = _Table(demand, u, brackets)
+    rows = demand.goal.matrix()
+    if not len(rows[0]):
+        return None
+    table = _Table(demand, u, Brackets(form, *rows))
     worst = Worst(True)
-    for g in range(len(gaps)):
-        found = _Attack(table, g, min(demand.broken, worst.least), deadline).run()
+    for g in range(len(rows[0])):
+        found = _Attack(table, g, min(demand.over_ball.broken, worst.least), deadline).run()
         if found.point is not None:
             worst = found
         if not found.closed:

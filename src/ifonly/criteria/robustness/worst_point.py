@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.criteria.robustness.keeps_lead import KeepsLead, lead
 from ifonly.criteria.robustness.shifts import Parts, best_shift, inside, on_steps
 from ifonly.criteria.robustness.worst_cell import Worst
 from ifonly.data.schema import Numeric
@@ -23,24 +22,14 @@ from ifonly.models.form import Form
 from ifonly.models.forms.backward import Layers
 from ifonly.models.forms.propagate import Block
 from ifonly.models.forms.signs import Ball, Room, Signs, knows
-from ifonly.program.mip import Affine
+from ifonly.question.wrapping import Enclosed
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.kernels import Said
 from ifonly.runtime.tuning_forests import Balls
 from ifonly.runtime.tuning_kernels import SignSearch
 from ifonly.tolerances import BEYOND_A_TIE_IN_BALL, LOST_OF_ROOM, ON_GRID, ORDINARY, ROUNDING
 
-__all__ = ["lead_rows", "worst_point"]
-
-
-def lead_rows(demand: KeepsLead) -> tuple[FloatArray, FloatArray]:
-    """Return the leads as weights of the scores and constants: ``weights @ scores + constant``; none: they are not linear."""
-    n = demand.form.n_outputs
-    gaps = demand.goal.gaps([Affine.of(k) for k in range(n)], 0.0)
-    weights = np.zeros((len(gaps), n))
-    for row, gap in zip(weights, gaps, strict=True):
-        np.add.at(row, gap.columns, gap.values)
-    return weights, np.array([gap.constant for gap in gaps])
+__all__ = ["worst_point"]
 
 
 def _as_layers(form: Form) -> tuple[tuple[Block, ...], FloatArray, FloatArray] | None:
@@ -50,26 +39,26 @@ def _as_layers(form: Form) -> tuple[tuple[Block, ...], FloatArray, FloatArray] |
     return ((), form.weights, form.intercept) if isinstance(form, LinearScores) else None
 
 
-def worst_point(demand: KeepsLead, u: FloatArray, deadline: Deadline, tuning: Balls, signs: SignSearch) -> Worst | None:
+def worst_point(ball: Enclosed, u: FloatArray, deadline: Deadline, tuning: Balls, signs: SignSearch) -> Worst | None:
     """Return a point of the ball around `u` whose lead is not enough, or that there is none.
 
     None where the form is neither linear nor a network, the goal is not linear in its scores, or too many parts would be
     needed.
     """
-    form = _as_layers(demand.form)
-    weights, constant = lead_rows(demand)
+    form = _as_layers(ball.form)
+    weights, constant = ball.goal.matrix()
     if form is None or not len(weights):
         return None
-    schema = demand.limits.schema
-    numbers = [int(j) for j in np.flatnonzero(demand.reach) if not np.isnan(u[schema.starts[j]])]
+    schema = ball.limits.schema
+    numbers = [int(j) for j in np.flatnonzero(ball.reach) if not np.isnan(u[schema.starts[j]])]
     places = np.array([schema.starts[j] for j in numbers], dtype=np.int64)
-    step = np.array([schema.features[j].step or 0.0 for j in numbers])  # type: ignore[union-attr]
+    step = np.array([schema.steps[j] or 0.0 for j in numbers])
     if (np.abs(u[places] - np.rint(u[places] / np.where(step > 0.0, step, 1.0)) * step) > ON_GRID * step)[
         step > 0
     ].any():
         return None  # off its grid, the values around it are no whole steps away
-    ball, reach = demand.ball(u), demand.reach[numbers]
-    low, high = ball.lower[numbers] - u[places], ball.upper[numbers] - u[places]
+    box, reach = ball.box(u), ball.reach[numbers]
+    low, high = box.lower[numbers] - u[places], box.upper[numbers] - u[places]
     low, high = on_steps(low, step), on_steps(high, step)
     origin = np.nan_to_num(u)
     size = np.abs(origin)
@@ -78,19 +67,19 @@ def worst_point(demand: KeepsLead, u: FloatArray, deadline: Deadline, tuning: Ba
         return None
     blocks, own, intercept = form
     layers = Layers.of(blocks, (-weights @ own, -weights @ intercept - constant), places, origin, size)
-    round_ = reach if demand.norm == "l2" else None
+    round_ = reach if ball.norm == "l2" else None
     whole = Parts(low[None], high[None], round_, tuning.ball_prices)
-    return _Attack(demand, u, layers, places, step, whole).run(deadline, tuning, signs)
+    return _Attack(ball, u, layers, places, step, whole).run(deadline, tuning, signs)
 
 
 class _Attack:
     """One branch and bound; the rows of the layers are leads with their sign changed."""
 
     def __init__(
-        self, demand: KeepsLead, u: FloatArray, layers: Layers, places: IntArray, step: FloatArray, whole: Parts
+        self, ball: Enclosed, u: FloatArray, layers: Layers, places: IntArray, step: FloatArray, whole: Parts
     ) -> None:
-        self.demand, self.u, self.layers, self.places, self.step, self.whole = demand, u, layers, places, step, whole
-        self.least = demand.broken
+        self.ball, self.u, self.layers, self.places, self.step, self.whole = ball, u, layers, places, step, whole
+        self.least = ball.broken
 
     def run(self, deadline: Deadline, tuning: Balls, numbers: SignSearch) -> Worst | None:
         """Go downhill first; then search all of the ball."""
@@ -156,7 +145,7 @@ class _Attack:
         numbers = (zero, zero, zero, zero, zero, self.step, near, whole.low[0] - near, whole.high[0] + near)
         none = np.zeros(0), np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.int64)
         axes = np.zeros(0) if whole.reach is None else whole.reach
-        slack = self.demand.room / BEYOND_A_TIE_IN_BALL  # about what the score changes by in the ball
+        slack = self.ball.room / BEYOND_A_TIE_IN_BALL  # about what the score changes by in the ball
         return Room(*numbers, *none, -slack, len(zero), axes, 2.0 * slack)
 
     def _lost(self, row: int) -> Ball:
@@ -165,7 +154,7 @@ class _Attack:
         one = replace(
             layers,
             rows=layers.rows[[row]],
-            constant=layers.constant[[row]] + self.least - LOST_OF_ROOM * self.demand.room,
+            constant=layers.constant[[row]] + self.least - LOST_OF_ROOM * self.ball.room,
             room=(*layers.room[:-1], layers.room[-1][[row]]),
         )
         return Ball(one, zero, zero - np.inf, zero + np.inf, self.step, False, 0.0)
@@ -194,15 +183,15 @@ class _Attack:
         points = np.repeat(self.u[None, :], len(shifts), axis=0)
         points[:, self.places] += shifts
         for k in np.flatnonzero(self.step > 0.0):
-            feature = self.demand.limits.schema.features[self._feature(int(k))]
+            feature = self.ball.limits.schema.features[self._feature(int(k))]
             assert isinstance(feature, Numeric)
             points[:, self.places[k]] = [feature.snap(float(v)) for v in points[:, self.places[k]]]
-        leads = lead(self.demand.goal, self.demand.goal.read.form(points))
+        leads = self.ball.goal.lead(self.ball.goal.read.form(points))
         worst = int(np.argmin(leads))
         return Worst(False, float(leads[worst]), points[worst]) if leads[worst] < self.least else None
 
     def _feature(self, k: int) -> int:
-        return int(self.demand.limits.schema.starts.index(int(self.places[k])))
+        return int(self.ball.limits.schema.starts.index(int(self.places[k])))
 
     def _look(self, parts: Parts) -> tuple[Worst | None, Parts | None]:
         """Bound parts; return a flipping point of theirs, or the halves of those that may have one."""

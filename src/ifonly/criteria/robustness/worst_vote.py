@@ -41,7 +41,7 @@ def worst_vote(demand: KeepsLead, u: FloatArray, backend: Backend, limits: Limit
     if demand.norm != "l2" or not demand.firmer or form is None or not numbers <= form.raw():
         return None
     worst = Worst(True)
-    for k in range(len(demand.goal.gaps([Affine()] * form.n_outputs, 0.0))):
+    for k in range(len(demand.goal.rows())):
         found = _Round(demand, u, sorted(numbers), k, limits.tuning.balls.mixes).run(backend, limits, deadline)
         if found.point is None and not found.closed:
             return found if deadline.passed else None  # what it could not tell, the general adversary may
@@ -69,7 +69,7 @@ class _Round:
             x, mip = self._program()
             own = replace(limits, cutoff=demand.enough, gap=tuning.gap).within(deadline.left())
             answer = solve(mip.arrays(), backend, own)
-            if answer.status is Status.INFEASIBLE or answer.bound >= demand.broken:
+            if answer.status is Status.INFEASIBLE or answer.bound >= demand.over_ball.broken:
                 return Worst(True)
             if answer.values is None:
                 break

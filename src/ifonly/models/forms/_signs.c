@@ -158,13 +158,13 @@ static int look(Search *s, Node *node) {
     if (node->tries < s->num.most_tries) {
         double value, *x = s->score;
         memcpy(x, s->x, sizeof(double) * (size_t)s->most_inputs);
-        double cost = settled(s, x, s->trial_level);
+        double cost = round_point(s, x, s->trial_level);
         int fine = cost <= s->budget && changes(s, x, s->trial_level) <= s->most && broken_by(s, x, 0, &value) < 0;
         if (fine) {
             /* within rounding of a tie nothing can be said about a point: better one that has a little more */
             if (!propose(s, s->x)) {
                 memcpy(x, s->x, sizeof(double) * (size_t)s->most_inputs);
-                settled(s, x, s->trial_level);
+                round_point(s, x, s->trial_level);
                 offer(s, x, s->trial_level);
             }
             node->tries++;

@@ -11,7 +11,7 @@
 
 static double rho(const Net *net, int32_t u, double s) { return s > 0.0 ? s : net->slope[u] * s; }
 
-/* How far values go on from an input, down and up, for all of the node (`x`: for one point). */
+/* The room of an input down and up to the ends of its values, for all of the node (`x`: for one point). */
 static void room_to_shift(const Search *s, const Net *net, const double *x, int32_t j, double *least, double *most) {
     double low = x ? x[j] : j < s->n ? s->low[j] : 0.0, high = x ? x[j] : j < s->n ? s->high[j] : 0.0;
     *least = net->end_low[j] - low, *most = net->end_high[j] - high;
@@ -92,7 +92,7 @@ static int has_corners(const Search *s, const Net *net, int32_t u) {
     return isfinite(net->rise[u]) && isfinite(net->fall[u]) && isfinite(s->spare) && s->spare > 0.0;
 }
 
-/* What the corners add per way, with a factor, to the item space; returns the constant. */
+/* Adds the values at the corners per way, with a factor, to the item space; returns the constant. */
 static double add_corners(const Search *s, const Net *net, int32_t u, double by, double *gains) {
     double s0 = net->s0[u] + net->delta[u], at = rho(net, u, s0), slope = net->slope[u];
     const double *ways = net->ways + (size_t)u * (size_t)s->most_items;
@@ -146,7 +146,7 @@ static double deep_line(Search *s, Net *net, int32_t u, double sign, const doubl
     return constant + over_ways(s, net, coef, shift, s->extra);
 }
 
-/* What a shift adds to the sums of the first block. */
+/* The change of the sums of the first block by a shift. */
 static void add_shift(const Net *net, const double *shift, double *sums) {
     int32_t units = net->block[1];
     for (int32_t j = 0; j < net->n_in; j++) {
@@ -239,8 +239,8 @@ static double row_piece(const Net *net, int32_t row, double *slopes) {
     return piece(net, net->rows + (size_t)row * (size_t)(net->n_in + net->n_units), net->n_units, net->row_constant[row], slopes);
 }
 
-/* What must not be negative: a row of the network, by its number; or, by numbers beyond these, the sum of a unit (even) or that
- * with its sign changed (odd), where a split says so. */
+/* A function that must not be negative: a row of the network, by its number; or, by numbers beyond these, the sum of a unit
+ * (even) or that with its sign changed (odd), where a split says so. */
 typedef struct {
     const double *weights;
     int32_t units;

@@ -243,7 +243,7 @@ static void prefer_early(const Search *s, Choice *best) {
     }
 }
 
-/* Where to split: the unit whose line is most loose at the program's point, or the feature that costs most beyond its line. */
+/* The split of a node: the unit whose line is most loose at the program's point, or the feature that costs most beyond its line. */
 static Choice choose(Search *s, const Node *node, double t) {
     Lp *p = &s->lp;
     if (s->axes) p->m = 0;  /* there is no program; the network's one shift is none, and all that is loose counts */

@@ -7,7 +7,7 @@ static double cost_at(const Search *s, int32_t k, double distance) {
     return s->rate[k] * distance + s->square[k] * distance * distance + (distance > 0.0 ? s->price[k] : 0.0);
 }
 
-/* How far from home a number may be for so much, rounded up. */
+/* The distance from home that a number may have for so much, rounded up. */
 static double reach_for(const Search *s, int32_t k, double spare) {
     double left = spare - s->price[k] > 0.0 ? spare - s->price[k] : 0.0;
     if (!(s->rate[k] + s->square[k] > 0.0)) return spare >= s->price[k] ? INFINITY : 0.0;
@@ -47,7 +47,7 @@ static int cheapest(Search *s) {
     return 1;
 }
 
-/* Where as many features must change as may, the others stay; 0: more must. */
+/* The others stay where as many features must change as may; 0: more must. */
 static int counted(Search *s) {
     if (s->most >= s->n + s->n_categories) return 1;
     int32_t changed = 0;

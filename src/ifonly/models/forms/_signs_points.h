@@ -120,7 +120,7 @@ static double worst_shift(Search *s, int32_t which, const double *x) {
 }
 
 /* The point of a program as one that can be returned: levels that are chosen, numbers on their grids, in place; its cost. */
-static double settled(const Search *s, double *x, int32_t *level) {
+static double round_point(const Search *s, double *x, int32_t *level) {
     double cost = s->elsewhere, length = 0.0;
     for (int32_t k = 0; s->axes && k < s->n; k++) length += (x[k] - s->home[k]) / s->axes[k] * ((x[k] - s->home[k]) / s->axes[k]);
     if (length > 1.0)
@@ -155,7 +155,7 @@ static void offer(Search *s, const double *x, const int32_t *level) {
     memcpy(s->offer_level, level, 4 * (size_t)s->n_categories);
 }
 
-/* The network of a shift that breaks a settled point, or leaves it less than is asked for; in `worst` then; -1: none is found. */
+/* The network of a shift that breaks a rounded point, or leaves it less than is asked for; in `worst` then; -1: none is found. */
 static int32_t broken_by(Search *s, const double *x, int asks, double *value) {
     for (int32_t i = 0; i < s->n_nets; i++)
         if ((*value = worst_shift(s, i, x)) < (asks ? s->nets[i].asked : -s->nets[i].passes)) return i;
@@ -168,7 +168,7 @@ static int propose(Search *s, const double *from) {
     Lp *p = &s->pieces;
     double *x = s->score, more = 0.0, value;  /* scores are not needed while points are looked for */
     memcpy(x, from, sizeof(double) * (size_t)s->most_inputs);
-    double cost = settled(s, x, s->trial_level);
+    double cost = round_point(s, x, s->trial_level);
     for (int32_t e = 0; e < s->n_items; e++) p->cost[e] = s->items[e].cost, p->cap[e] = s->items[e].group < 0 ? s->items[e].cap : 0.0;
     begin_program(p, s->n_items);
     for (int tries = 0; tries < s->num.cuts; tries++) {
@@ -192,7 +192,7 @@ static int propose(Search *s, const double *from) {
         for (int32_t k = 0; k < s->n; k++) x[k] = s->near[k];
         for (int32_t e = 0; e < s->n_items; e++)
             if (s->items[e].group < 0) x[s->items[e].input] += s->items[e].unit * p->value[e];
-        cost = settled(s, x, s->trial_level);
+        cost = round_point(s, x, s->trial_level);
         if (cost > s->budget) return 0;
     }
     return 0;

@@ -27,7 +27,7 @@ static int add_function(Search *s, Mean *mean, const double *slopes, double at_h
     return 1;
 }
 
-/* Where sqrt(size + 2 along d + square d^2) + slope d is least, between two ends. */
+/* The minimiser of sqrt(size + 2 along d + square d^2) + slope d between two ends. */
 static double best_move(double size, double along, double square, double slope, double low, double high) {
     double rest = size * square - along * along, move;
     if (rest < 0.0) rest = 0.0;

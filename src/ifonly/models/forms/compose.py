@@ -14,7 +14,14 @@ import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric
-from ifonly.models.abilities import Bounded, parts_of
+from ifonly.models.abilities import (
+    Bounded,
+    BoundsScores,
+    HasPlateaus,
+    Relaxed,
+    SumsTerms,
+    parts_of,
+)
 from ifonly.models.form import Form
 from ifonly.models.forms.around import Around
 from ifonly.models.forms.linear import Linear
@@ -143,6 +150,19 @@ class Combination(Around):
         inner = self.inner.refined(u)
         return None if inner is None else replace(self, inner=inner)
 
+    def summands(self) -> tuple[Form, ...]:
+        """Return the parts of a stack; nothing is summed of another form."""
+        return self.inner.parts if isinstance(self.inner, Stack) else ()
+
+    def directions(self, good: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the gradient of ``good @ scores`` in the scores of each part."""
+        ends = np.cumsum([part.n_outputs for part in self.summands()])[:-1]
+        return tuple(np.split(good @ self.weights, ends))
+
+    def of_summands(self, parts: tuple[Form, ...]) -> Combination:
+        """Return the same combination of other forms."""
+        return replace(self, inner=Stack(parts))
+
 
 @dataclass(frozen=True, eq=False)
 class Mean(Around):
@@ -186,6 +206,18 @@ class Mean(Around):
         """Refine every part that is not exact at `u`."""
         inner = self.inner.refined(u)
         return None if inner is None else replace(self, inner=inner)
+
+    def summands(self) -> tuple[Form, ...]:
+        """Return the parts."""
+        return self.inner.parts
+
+    def directions(self, good: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the direction itself: the gradient, but for the positive weights of the parts."""
+        return (good,) * len(self.inner.parts)
+
+    def of_summands(self, parts: tuple[Form, ...]) -> Mean:
+        """Return the same mean of other forms."""
+        return replace(self, inner=Stack(parts))
 
 
 def _mapped(scores: Sequence[Affine], weights: FloatArray, constant: FloatArray) -> list[Affine]:
@@ -259,6 +291,11 @@ class _Combined(Addition):
     weights: FloatArray = field(kw_only=True)
     constant: FloatArray = field(kw_only=True)
 
+    @property
+    def precision(self) -> float:
+        """The coarser one of the two units of rounding."""
+        return max(super().precision, self.of.precision)
+
     def __call__(self, leaf: IntArray) -> FloatArray:
         """Return the scores of rows that fall into these leaves, shape (rows, trees)."""
         return np.asarray(self.of(leaf) @ self.weights.T + self.constant)
@@ -275,6 +312,11 @@ class _Gathered(Addition):
     trees: IntArray = field(kw_only=True)
     nodes: IntArray = field(kw_only=True)
     gather: Callable[[list[FloatArray]], FloatArray] = field(kw_only=True)
+
+    @property
+    def precision(self) -> float:
+        """The coarsest one of all units of rounding."""
+        return max(super().precision, *(add.precision for add in self.adds))
 
     def __call__(self, leaf: IntArray) -> FloatArray:
         """Return the scores of rows that fall into these leaves, shape (rows, trees)."""
@@ -319,9 +361,8 @@ def _dot(weights: FloatArray, bounds: FloatArray) -> FloatArray:
 
 def score_bounds(form: Form, box: Box, budget: Budget | None = None) -> Bounds:
     """Return sound bounds of a form's scores over a box, and within a budget; infinite where nothing is known."""
-    own = getattr(form, "score_bounds", None)
-    if own is not None:
-        lower, upper = own(box, budget)
+    if isinstance(form, BoundsScores):
+        lower, upper = form.score_bounds(box, budget)
         return np.asarray(lower), np.asarray(upper)
     if isinstance(form, Linear):
         block = Block(form.weights, form.intercept, np.ones(form.n_outputs))
@@ -338,24 +379,20 @@ def magnitude(form: Form, box: Box, *, centred: bool = False) -> FloatArray:
     """Return how large the terms are that each score of a form is summed from in a box: rounding is a share of it.
 
     Centred, numbers count from the middle of the box: then it is the size of what is summed behind a scaler. A form that
-    does not say so itself, such as a curve, is as large as its scores, and at least as its inner form.
+    does not say so itself, such as a curve, is as large as its scores, and at least as the forms it is made of.
     """
-    own = getattr(form, "magnitude", None)
-    if own is not None:
-        return np.asarray(own(box, centred=True) if centred else own(box), dtype=np.float64)
+    if isinstance(form, SumsTerms):
+        return np.asarray(form.magnitude(box, centred=True) if centred else form.magnitude(box), dtype=np.float64)
     lower, upper = score_bounds(form, box)
     size = np.maximum(np.abs(lower), np.abs(upper))
-    inner = getattr(form, "inner", None)
-    largest = 1.0 if inner is None else float(magnitude(inner, box, centred=centred).max())
+    largest = max((float(magnitude(part, box, centred=centred).max()) for part in parts_of(form)), default=1.0)
     return np.where(np.isfinite(size), size, largest) + largest
 
 
 def plateau(form: Form, box: Box, u: FloatArray) -> Box:
     """Return a part of a box around `u` on which a form without raw values is constant: leaves in common, or cells."""
-    own = getattr(form, "plateau", None)
-    if own is not None:
-        whole: Box = own(box, u)
-        return whole
+    if isinstance(form, HasPlateaus):
+        return form.plateau(box, u)
     part = box.copy()
     cuts = form.cuts()
     for j in sorted(form.features()):
@@ -373,9 +410,8 @@ def plateau(form: Form, box: Box, u: FloatArray) -> Box:
 
 def refused(form: Form) -> tuple[FloatArray, ...]:
     """Return the points at which the curves inside a form were refined, the latest of each first."""
-    own: tuple[FloatArray, ...] = getattr(form, "refused", ())
-    if own:
-        return own
+    if isinstance(form, Relaxed) and form.refused:
+        return form.refused
     return next((points for points in map(refused, parts_of(form)) if points), ())
 
 

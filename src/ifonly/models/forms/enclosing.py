@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.models.abilities import Ensemble, LinearScores
+from ifonly.models.abilities import AddsInFloats, Ensemble, LinearScores
 from ifonly.models.form import Form
 from ifonly.models.forms.bends import LOG_SIGMOID, SIGMOID, Bend
 from ifonly.models.forms.compose import Combination, Mean, Stack, magnitude
@@ -271,7 +271,7 @@ class _Building:
 
     def _room(self, form: Form) -> FloatArray:
         """Return how far a computed sum may be off, by ours and by the model's own arithmetic."""
-        eps = _precision(getattr(form, "addition", None))
+        eps = form.precision if isinstance(form, AddsInFloats) else float(np.finfo(np.float64).eps)
         return (CHAINED_ROUNDING + SCORE_OPERATIONS * eps) * magnitude(form, self.box)
 
     def _step(self, form: Form) -> Step | None:
@@ -296,11 +296,3 @@ class _Building:
             room = SCORE_OPERATIONS * form.read.rounding * magnitude(gaps, self.box)
             return _Votes((gaps,), tuple(form.pairs()), form.n_outputs, room)
         return _Median((form.inner,), form) if isinstance(form, Median) else None
-
-
-# -- parts -----------------------------------------------------------------------------------------------------------
-def _precision(addition: object) -> float:
-    """Return the unit of rounding in which a framework adds up leaves: the coarsest of those that are put together."""
-    inner = [getattr(addition, "of", None), *getattr(addition, "adds", ())]
-    own = float(np.finfo(getattr(addition, "dtype", np.float64)).eps)
-    return max([own, *(_precision(a) for a in inner if a is not None)])

@@ -10,19 +10,17 @@ from ifonly.arrays import FloatArray
 from ifonly.models.forms.around import Around
 from ifonly.models.forms.compose import for_budget, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
+from ifonly.models.forms.ties import AwayFromTies
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
-from ifonly.tolerances import BEYOND_A_TIE, near_a_tie
+from ifonly.tolerances import near_a_tie
 
 __all__ = ["Median"]
 
-# How far beyond one half the weight of the scores on either side must lie, after none, one, two ... refinements. None at
-# first, so that no point is lost; more, and more than solvers can overlook, when the model refused an answer there.
-
 
 @dataclass(frozen=True, eq=False)
-class Median(Around):
+class Median(AwayFromTies, Around):
     """``m``, the least score with ``sum_i w_i [s_i <= m] >= 1/2``, for weights that sum to 1.
 
     Then also ``sum_i w_i [s_i >= m] > 1/2``, and no other number has both: a number between two scores has weights on
@@ -47,11 +45,6 @@ class Median(Around):
     weights: FloatArray
     level: int = 0
     budget: Budget | None = None
-
-    @property
-    def away(self) -> float:
-        """Share of a range by which the program keeps away from ties."""
-        return BEYOND_A_TIE[self.level]
 
     @property
     def n_outputs(self) -> int:
@@ -110,7 +103,7 @@ class Median(Around):
         sides = np.array([share[scores < middle].sum(), share[scores <= middle].sum()])
         near = bool((np.abs(sides - 0.5) <= near_a_tie(self.away)).any())
         # Scores that are constant around a point are told apart by ruling the point out, which loses no other.
-        level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
+        level = self.next_level(near) if self.raw() else self.level
         if inner is None and level == self.level:
             return None
         return replace(self, inner=inner or self.inner, level=level)

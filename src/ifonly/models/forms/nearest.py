@@ -14,11 +14,12 @@ from ifonly.models.forms.around import Around
 from ifonly.models.forms.compose import score_bounds
 from ifonly.models.forms.linear import Linear
 from ifonly.models.forms.propagate import Bounds, Budget
+from ifonly.models.forms.ties import AwayFromTies
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.tuning import DEFAULT, Shaping
-from ifonly.tolerances import BEYOND_A_TIE, CHAINED_ROUNDING, near_a_tie
+from ifonly.tolerances import CHAINED_ROUNDING, near_a_tie
 
 __all__ = ["Nearest"]
 
@@ -45,7 +46,7 @@ class _Standing(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Nearest(Around):
+class Nearest(AwayFromTies, Around):
     """``f(u) = (1 / k) sum of v_i`` over the ``k`` rows with the largest scores ``s_i(u)``.
 
     For rows ``x_i`` of a table, ``|x - x_i|^2 = |x|^2 - s_i`` with ``s_i = 2 x_i @ x - |x_i|^2``: the nearest rows have the
@@ -87,11 +88,6 @@ class Nearest(Around):
     def schema(self) -> Schema:
         """The features."""
         return self.inner.schema
-
-    @property
-    def away(self) -> float:
-        """Share of a range by which the program keeps away from ties."""
-        return BEYOND_A_TIE[self.level]
 
     @property
     def n_outputs(self) -> int:
@@ -235,7 +231,7 @@ class Nearest(Around):
 
         There a point that the model refuses is ruled out by itself, which loses no other.
         """
-        if all(getattr(self.schema.features[j], "step", None) is not None for j in self.raw()):
+        if all(self.schema.steps[j] is not None for j in self.raw()):
             return None
         scores = self.inner(u[None, :])[0]
         order = np.argsort(-scores, kind="stable")
@@ -243,5 +239,5 @@ class Nearest(Around):
         size = max(float(np.abs(scores - last).max()), 1.0)
         near = np.abs(scores - last) <= near_a_tie(self.away) * size
         tied = int(near.sum()) > 1 and bool((self.values[near] != self.values[near][0]).any())
-        level = min(self.level + tied, len(BEYOND_A_TIE) - 1)
+        level = self.next_level(tied)
         return None if level == self.level else replace(self, level=level)

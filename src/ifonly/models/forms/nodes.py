@@ -70,6 +70,11 @@ class Addition:
     over: float = 1.0
     dtype: npt.DTypeLike = np.float64
 
+    @property
+    def precision(self) -> float:
+        """The unit of rounding of these floats."""
+        return float(np.finfo(np.dtype(self.dtype)).eps)
+
     def __call__(self, leaf: IntArray) -> FloatArray:
         """Return the scores of rows that fall into these leaves, shape (rows, trees)."""
         value = self.value[leaf].astype(self.dtype)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Integer, Numeric, Schema
+from ifonly.models.abilities import adds_exactly, spacing_of
 from ifonly.models.form import Form
 from ifonly.models.forms.additive import Axis, Table, additive
 from ifonly.models.forms.compose import combine, for_budget, magnitude, score_bounds, stack
@@ -193,12 +194,12 @@ class Stepped:
     @property
     def adds_exactly(self) -> bool:
         """Whether the scores are whole numbers of votes, divided by their number."""
-        return bool(getattr(self.inner, "adds_exactly", False))
+        return adds_exactly(self.inner)
 
     @property
     def spacing(self) -> float:
         """The least difference of two scores, where they add exactly."""
-        return float(getattr(self.inner, "spacing", 0.0))
+        return spacing_of(self.inner)
 
     def inside(self) -> tuple[Form, ...]:
         """Return the form of the longer vector."""

@@ -69,7 +69,7 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.models.forms.leaf_rows import add_rows, cumulative, near_zero, partition_rows
 from ifonly.models.forms.leaves import Leaves
 from ifonly.models.forms.nodes import Addition, Nodes
-from ifonly.models.forms.units import add_exactly, common_unit
+from ifonly.models.forms.units import add_exactly, are_digits, common_unit
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
 from ifonly.program.inputs import Inputs
@@ -120,7 +120,12 @@ class Trees(Lean):
 
     def added(self, leaf: IntArray) -> FloatArray:
         """Return the scores of rows that fall into these leaves, added up as the framework does."""
-        return (self.addition or Addition(self.nodes.value, self.base))(leaf)
+        return self.sums(leaf)
+
+    @cached_property
+    def sums(self) -> Addition:
+        """The sum as the framework computes it."""
+        return self.addition or Addition(self.nodes.value, self.base)
 
     def leaf_values(self, node: IntArray) -> FloatArray:
         """Return what leaf nodes add to the scores."""
@@ -198,6 +203,11 @@ class Trees(Lean):
         largest = np.maximum.reduceat(np.abs(self.nodes.value[self.leaves.node]), self.leaves.first, axis=0)
         return np.asarray(largest.sum(axis=0) + np.abs(self.base))
 
+    @property
+    def precision(self) -> float:
+        """The unit of rounding of the floats in which leaves are added up."""
+        return float(np.finfo(np.float64).eps) if self.addition is None else self.addition.precision
+
     @cached_property
     def spacing(self) -> float:
         """The unit of which all leaf values are whole multiples; else 0. On paper, no two scores are nearer."""
@@ -207,12 +217,24 @@ class Trees(Lean):
     @cached_property
     def adds_exactly(self) -> bool:
         """Whether no sum of leaves is rounded by the framework, so that a tie on paper is a tie to it."""
-        add = self.addition or Addition(self.nodes.value, self.base)
+        add = self.sums
         if self.n_trees == 1 and not add.base.any():
             return True
-        largest = np.maximum.reduceat(np.abs(add.value[self.leaves.node]), self.leaves.first, axis=0).sum(axis=0)
         values = np.append(add.value[self.nodes.feature < 0].ravel(), add.base)
-        return add_exactly(values, float((largest + np.abs(add.base)).max()), add.dtype)
+        return add_exactly(values, self._largest_sum, add.dtype)
+
+    @cached_property
+    def _largest_sum(self) -> float:
+        add = self.sums
+        largest = np.maximum.reduceat(np.abs(add.value[self.leaves.node]), self.leaves.first, axis=0).sum(axis=0)
+        return float((largest + np.abs(add.base)).max())
+
+    def adds_exactly_at(self, node: IntArray) -> BoolArray:
+        """Say of which leaf nodes sums are exact, in whatever order, as long as all leaves are among them."""
+        add = self.sums
+        if not add_exactly(add.base, self._largest_sum, add.dtype):
+            return np.zeros(len(node), dtype=np.bool_)
+        return np.asarray(are_digits(add.value[node], self._largest_sum, add.dtype).all(axis=1))
 
     @cached_property
     def resolution(self) -> float:

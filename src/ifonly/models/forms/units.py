@@ -8,7 +8,7 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray
 from ifonly.tolerances import MOST_COUNTS, MULTIPLE, UNIT_PARTS
 
-__all__ = ["add_exactly", "common_unit"]
+__all__ = ["add_exactly", "are_digits", "common_unit"]
 
 
 def common_unit(values: FloatArray) -> float:
@@ -42,8 +42,11 @@ def add_exactly(values: FloatArray, largest: float, dtype: npt.DTypeLike) -> boo
     >>> add_exactly(np.array([0.5, 0.75]), 100.0, np.float32), add_exactly(np.array([0.1, 0.2]), 1.0, np.float64)
     (True, False)
     """
-    if not np.array_equal(values.astype(dtype), values):
-        return False
+    return bool(are_digits(values, largest, dtype).all())
+
+
+def are_digits(values: FloatArray, largest: float, dtype: npt.DTypeLike) -> npt.NDArray[np.bool_]:
+    """Say which numbers are whole multiples of the last digit of a largest sum in floats of a dtype."""
     _, exponent = np.frexp(largest)
     digits = np.ldexp(values, np.finfo(np.dtype(dtype)).nmant - int(exponent))
-    return bool((digits == np.rint(digits)).all())
+    return np.asarray((values.astype(dtype) == values) & (digits == np.rint(digits)))

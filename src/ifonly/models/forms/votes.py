@@ -8,26 +8,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ifonly.arrays import FloatArray
-from ifonly.models.abilities import schema_of
+from ifonly.models.abilities import Resolves, adds_exactly, schema_of
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import combine, for_budget, plateau, score_bounds
 from ifonly.models.forms.propagate import Bounds, Budget
+from ifonly.models.forms.ties import AwayFromTies
 from ifonly.models.read import Read
+from ifonly.models.rules import Sign
 from ifonly.program.box import Box
 from ifonly.program.inputs import Inputs
 from ifonly.program.leaving import apart, ends, leaving
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.memo import cached_property
-from ifonly.tolerances import BEYOND_A_TIE, DUST, near_a_tie
+from ifonly.tolerances import DUST, near_a_tie
 
 __all__ = ["Votes"]
 
-# How far, relative to its range, a score must lie from the place where the decision changes. None at first, so that no point
-# is lost; more, and more than solvers can overlook, when the model has refused an answer there.
-
 
 @dataclass(frozen=True, eq=False)
-class Votes:
+class Votes(AwayFromTies):
     """``v_k = 1`` iff the classifier decides on class ``k``.
 
     For classes ``k, m`` and ``d = s_k - s_m`` within ``[L, U]``: ``d >= L + (e - L) v_k``, where ``e`` is 0 if a tie is
@@ -42,19 +41,14 @@ class Votes:
         Which of the distances from ties is used; see `refined`.
     budget
         What all changes may cost in the program it is embedded in.
-    settled
+    decided
         Boxes on which the scores are constant and tied, each with the class that the classifier decides on there.
     """
 
     read: Read
     level: int = 0
     budget: Budget | None = None
-    settled: tuple[tuple[Box, int], ...] = ()
-
-    @property
-    def away(self) -> float:
-        """Share of a range by which the program keeps away from ties."""
-        return BEYOND_A_TIE[self.level]
+    decided: tuple[tuple[Box, int], ...] = ()
 
     @property
     def n_outputs(self) -> int:
@@ -70,11 +64,11 @@ class Votes:
         return (self.read.form,)
 
     def cuts(self) -> Mapping[int, FloatArray]:
-        """Return the thresholds of the classifier's form, and the ends of what is settled."""
-        if not self.settled:
+        """Return the thresholds of the classifier's form, and the ends of the boxes that are decided."""
+        if not self.decided:
             return self.read.form.cuts()
         parts = {j: [cuts] for j, cuts in self.read.form.cuts().items()}
-        for box, _ in self.settled:
+        for box, _ in self.decided:
             for j, edges in ends(box, apart(box, self.features())[0]).items():
                 parts.setdefault(j, []).append(edges)
         return {j: np.unique(np.concatenate(p)) for j, p in parts.items()}
@@ -94,9 +88,10 @@ class Votes:
     @cached_property
     def _resolution(self) -> float:
         """The least difference from a tie that there can be, 0 if it is not known or lost in rounding."""
-        if not getattr(self.read.form, "adds_exactly", False):
+        if not adds_exactly(self.read.form):
             return 0.0
-        return float(getattr(self.gaps(), "resolution", 0.0))
+        gaps = self.gaps()
+        return gaps.resolution if isinstance(gaps, Resolves) else 0.0
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return all pairs of classes ``k < m``."""
@@ -127,7 +122,7 @@ class Votes:
             mip.row(gap - votes[k] * (mine - a), lower=a)
             # s_k - s_m <= -other where m has the vote (else its upper bound b)
             mip.row(gap + votes[m] * (b + other), upper=b)
-        for box, k in self.settled:
+        for box, k in self.decided:
             numbers, levels = apart(box, self.features())
             if bool((box.missing == x.box.missing)[list(self.features())].all()):
                 # k has the vote, or a feature leaves the box in which the scores are tied
@@ -144,6 +139,19 @@ class Votes:
             must = can.copy()
         return must, can
 
+    def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:  # noqa: ARG002 - votes are counted, from 0
+        """Return the votes that there can be, and one that they count from."""
+        return self.score_bounds(box)[1] + 1.0
+
+    def handicapped(self, k: int, room: float) -> Votes:
+        """Return the votes with ``s_k - room`` in place of the score ``s_k``."""
+        less = np.zeros(self.read.form.n_outputs)
+        if isinstance(self.read.rule, Sign):  # one score, that of the second class
+            less[0] = -room if k == 1 else room
+        else:
+            less[k] = -room
+        return replace(self, read=replace(self.read, form=combine(self.read.form, np.eye(len(less)), less)))
+
     def for_budget(self, box: Box, budget: Budget) -> Votes:
         """Return the votes with bounds that hold within the budget."""
         return replace(self, read=replace(self.read, form=for_budget(self.read.form, box, budget)), budget=budget)
@@ -154,18 +162,18 @@ class Votes:
         gaps = self.gaps()(u[None, :])[0]
         size = max(float(np.abs(gaps).max()), 1.0)
         near = bool((np.abs(gaps) <= near_a_tie(self.away) * size).any())
-        # Scores that are constant around a point are settled there as the classifier does, which loses no other.
-        level = min(self.level + near, len(BEYOND_A_TIE) - 1) if self.raw() else self.level
-        settled = () if self.raw() or not near else self._settled_at(u)
-        if form is None and level == self.level and not settled:
+        # Scores that are constant around a point are decided there as by the classifier, which loses no other.
+        level = self.next_level(near) if self.raw() else self.level
+        decided = () if self.raw() or not near else self._decided_at(u)
+        if form is None and level == self.level and not decided:
             return None
         read = self.read if form is None else replace(self.read, form=form)
-        return replace(self, read=read, level=level, settled=(*self.settled, *settled))
+        return replace(self, read=read, level=level, decided=(*self.decided, *decided))
 
-    def _settled_at(self, u: FloatArray) -> tuple[tuple[Box, int], ...]:
+    def _decided_at(self, u: FloatArray) -> tuple[tuple[Box, int], ...]:
         """Return the box around a tie on which the scores are constant, with the decision; nothing if it is known."""
         schema = schema_of(self.read.form)
-        if schema is None or any(bool(box.contains(u[None, :])[0]) for box, _ in self.settled):
+        if schema is None or any(bool(box.contains(u[None, :])[0]) for box, _ in self.decided):
             return ()
-        decided = int(self.read.decide(self.read.form(u[None, :]))[0])
-        return ((plateau(self.read.form, Box.of(schema, u), u), decided),)
+        its = int(self.read.decide(self.read.form(u[None, :]))[0])
+        return ((plateau(self.read.form, Box.of(schema, u), u), its),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -131,9 +131,9 @@ class _Layout:
     """Layout of the model's input: the column of the data that each of its features is, and the hash of each category."""
 
     source: Source
-    numbers: dict[int, int]
-    categories: dict[int, int]
-    hashes: dict[str, float]
+    numbers: Mapping[int, int]
+    categories: Mapping[int, int]
+    hashes: Mapping[str, float]
     missing_right: frozenset[int]
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -176,8 +176,8 @@ def _array(tensor: Any) -> npt.NDArray[Any]:
 class _Node:
     """One operation: its attributes, the values that come in, and the network that grows."""
 
-    options: dict[str, Any]
-    values: list[Any]
+    options: Mapping[str, Any]
+    values: Sequence[Any]
     network: Graph
 
     @property

@@ -54,7 +54,7 @@ static int hair_away(Search *s, const double *near, const int32_t *level, char *
 }
 
 /* Squares of gaps that a no-good may be touched by at a depth, and not be looked at yet. Nodes just short of a way out repeat
- * all that is beyond it; so a node is settled roughly first, and then more and more closely. */
+ * all that is beyond it; so a node is looked at roughly first, and then more and more closely. */
 static double slack_at(const Search *s, int depth) {
     double slack = s->num.first_slack;
     for (int i = 0; i < depth; i++) slack *= s->num.next_slack;
@@ -62,7 +62,7 @@ static double slack_at(const Search *s, int depth) {
 }
 
 /* Close a node whose cheapest centre touches no-goods by a hair at most, and withstands otherwise: offer it, or leave it open. */
-static int settle(Search *s, Node node, double base, int touched) {
+static int close_node(Search *s, Node node, double base, int touched) {
     int found = touched ? UNKNOWN : withstands(s, s->near, s->near_level, node.box);
     if (found == SAFE) offer(s, s->near, s->near_level, base, 1);
     else if (hair_away(s, s->near, s->near_level, node.box)) offer(s, s->trial, s->trial_level, base, 1);
@@ -71,7 +71,7 @@ static int settle(Search *s, Node node, double base, int touched) {
     return s->offered ? OFFER : PAUSED;
 }
 
-/* Look at a node: close it, split it, settle it more closely, or offer its cheapest centre. */
+/* Look at a node: close it, split it, look at it again more closely, or offer its cheapest centre. */
 static int look(Search *s, Node node) {
     double *near = s->near, slack = slack_at(s, node.depth), bound = node.bound;
     int32_t *level = s->near_level;
@@ -106,7 +106,7 @@ static int look(Search *s, Node node) {
             return PAUSED;
         }
         if (found == SAFE) {
-            if (!s->soft || slack <= 2.0 * s->hair) return settle(s, node, base, touched);
+            if (!s->soft || slack <= 2.0 * s->hair) return close_node(s, node, base, touched);
             if (!push(s, bound, box, node.depth + 1)) return FULL;
             return probe(s, box) ? OFFER : PAUSED;
         }

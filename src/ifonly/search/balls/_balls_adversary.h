@@ -19,7 +19,7 @@ static int touches(const Search *s, const Constraint *g, int32_t leaf, double ba
     return total <= s->limit * (1.0 + s->num.rounding);
 }
 
-/* Where most worst leaves end before, while others begin behind: the number and the last cell before the split. */
+/* The split that most worst leaves end before, while others begin behind: the number and the last cell before it. */
 static int32_t apart(Search *s, const Constraint *g, int32_t n_trees, int32_t *cell) {
     int32_t best = 0, number = -1;
     for (int32_t k = 0; k < s->n; k++) s->meet_low[k] = s->a[k], s->meet_high[k] = s->b[k];

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.criteria.robustness.shifts import best_shift, inside, on_steps
-from ifonly.criteria.robustness.worst_point import lead_rows
 from ifonly.models.abilities import Layered
 from ifonly.models.forms.backward import EnclosedRows, Layers
 from ifonly.models.forms.signs import Ball
 from ifonly.question.statement import Statement
-from ifonly.search.inputs.nodes import Nodes
+from ifonly.question.wrapping import Enclosed
+from ifonly.search.inputs.nodes import Nodes, as_inputs
 from ifonly.search.inputs.places import Places
 from ifonly.tolerances import BEYOND_ROUNDING, NEAR_A_STEP
 
@@ -93,8 +92,8 @@ class Surrounding:
 
     Parameters
     ----------
-    demand
-        The demand that its lead is kept.
+    enclosed
+        The lead that is demanded all over it.
     statement, at
         The question, and the features that the search may change.
     prices
@@ -108,13 +107,13 @@ class Surrounding:
         The lead minus what is enough, over numbers and levels of the search and over further numbers of the ball.
     """
 
-    def __init__(self, demand: KeepsLead, statement: Statement, at: Places, prices: int) -> None:
-        self.demand, self.at, self.prices = demand, at, prices
-        schema, form = at.schema, demand.form
+    def __init__(self, enclosed: Enclosed, statement: Statement, at: Places, prices: int) -> None:
+        self.enclosed, self.at, self.prices = enclosed, at, prices
+        schema, form = at.schema, enclosed.form
         assert isinstance(form, Layered)
-        self.numbers = [int(j) for j in np.flatnonzero(demand.reach) if not np.isnan(at.start[schema.starts[j]])]
-        self.reach = demand.reach[self.numbers]
-        self.step = np.array([schema.features[j].step or 0.0 for j in self.numbers])  # type: ignore[union-attr]
+        self.numbers = [int(j) for j in np.flatnonzero(enclosed.reach) if not np.isnan(at.start[schema.starts[j]])]
+        self.reach = enclosed.reach[self.numbers]
+        self.step = np.array([schema.steps[j] or 0.0 for j in self.numbers])
         others = [j for j in self.numbers if j not in at.numbers]
         other_places = np.array([schema.starts[j] for j in others], dtype=np.int64)
         free = np.concatenate([at.places, at.entries, other_places])
@@ -128,22 +127,22 @@ class Surrounding:
             ],
             dtype=np.int64,
         )
-        weights, constant = lead_rows(demand)
-        own = demand.goal is statement.query.goal
-        self.enough = max(demand.enough, statement.margin) if own else demand.enough
+        weights, constant = enclosed.goal.matrix()
+        own = enclosed.goal is statement.query.goal
+        self.enough = max(enclosed.enough, statement.margin) if own else enclosed.enough
         size = at.size.copy()
         places = np.array([schema.starts[j] for j in self.numbers], dtype=np.int64)
         size[places] += self.reach
         rows = weights @ form.weights, weights @ form.constant + constant - self.enough
         self.layers = Layers.of(form.blocks, rows, free, at.origin, size)
         origin = at.origin[places]
-        self._ends = demand.limits.lower[self.numbers] - origin, demand.limits.upper[self.numbers] - origin
+        self._ends = enclosed.limits.lower[self.numbers] - origin, enclosed.limits.upper[self.numbers] - origin
         self._width = len(free)
 
     @property
     def round(self) -> FloatArray | None:
         """Half-axes of an l2 ball; None: the ball is a box."""
-        return self.reach if self.demand.norm == "l2" else None
+        return self.reach if self.enclosed.norm == "l2" else None
 
     def spread(self, values: FloatArray, elsewhere: float = 0.0) -> FloatArray:
         """Return values of the ball's numbers as one per input."""
@@ -159,7 +158,7 @@ class Surrounding:
         # so that rounding does not keep an attack from its end
         asked = BEYOND_ROUNDING * float(self.layers.room[-1].max())
         shape = (self.spread(self.reach), least, most, self.spread(self.step), self.round is not None)
-        return Ball(self.layers, *shape, self.demand.passes, asked)
+        return Ball(self.layers, *shape, self.enclosed.passes, asked)
 
     # -- nodes ---------------------------------------------------------------------------------------------------
     def moved(self, nodes: Nodes, shifts: FloatArray) -> tuple[MovedNodes, EnclosedRows]:
@@ -194,10 +193,7 @@ class Surrounding:
     # -- points --------------------------------------------------------------------------------------------------
     def inputs(self, numbers: FloatArray, levels: IntArray) -> FloatArray:
         """Return points of the search as inputs of the layers, without a shift."""
-        x = np.zeros((len(numbers), self._width))
-        x[:, : numbers.shape[1]] = numbers
-        np.put_along_axis(x, numbers.shape[1] + levels, 1.0, axis=1)
-        return x
+        return as_inputs(numbers, levels, self._width)
 
     def worst(self, x: FloatArray, known: Sequence[FloatArray], steps: int) -> tuple[FloatArray, FloatArray]:
         """Return bad shifts for points, by following the linear pieces downhill, and the least row there.

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.criteria.robustness.keeps_lead import KeepsLead
 from ifonly.criteria.robustness.worst_point import worst_point
 from ifonly.events import Built
 from ifonly.models.abilities import Layered
@@ -26,21 +25,20 @@ from ifonly.models.forms.backward import EnclosedRows, Planes
 from ifonly.models.forms.propagate import Block
 from ifonly.models.forms.signs import Room, Signs, knows
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
-from ifonly.question.demand import BoxDemand
 from ifonly.question.found import Ended, Found
 from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
+from ifonly.question.wrapping import Enclosed
 from ifonly.runtime.kernels import Said
 from ifonly.search.balls.cheapest_points import Row, cheapest_point
 from ifonly.search.balls.moved_nodes import MovedNodes, Surrounding
-from ifonly.search.engine import NO_SOLVER, Separable, fills_gaps
+from ifonly.search.engine import NO_SOLVER, Separable, over_balls
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.inputs.best_first import BestFirst
 from ifonly.search.inputs.branching import Open
 from ifonly.search.inputs.networks import Search
-from ifonly.search.inputs.nodes import Nodes, Spent
+from ifonly.search.inputs.nodes import Nodes, Spent, as_inputs
 from ifonly.search.inputs.splits import Splits
 from ifonly.search.progress import Progress
 from ifonly.tolerances import BEYOND_ROUNDING, DUST
@@ -90,31 +88,20 @@ class NetworkBalls:
         return Found(Ended.GAVE_UP)
 
 
-def _balls_of(statement: Statement, box: Box) -> list[KeepsLead]:
-    """Return the demands on balls of networks; none where anything else reaches beyond single features."""
-    if not statement.separable() or statement.exempt() or statement.costs().curves or fills_gaps(statement, box):
-        return []
-    balls: list[KeepsLead] = []
-    for demand in statement.demands:
-        if isinstance(demand, KeepsLead) and demand.enclosed() is not None:
-            balls.append(demand)
-        elif not isinstance(demand, Goal | Counts | BoxDemand):
-            return []
-    own = any(
-        ball.goal is statement.query.goal for ball in balls
-    )  # else the goal at the answer is not part of any ball
-    return balls if own and all(_is_known(ball, box) for ball in balls) else []
+def _balls_of(statement: Statement, box: Box) -> list[Enclosed]:
+    """Return what is demanded of which balls of networks, whose values end where the search does; else none."""
+    balls = over_balls(statement, box)
+    return balls if all(_is_known(ball, box) for ball in balls) else []
 
 
-def _blocks(ball: KeepsLead) -> tuple[Block, ...]:
+def _blocks(ball: Enclosed) -> tuple[Block, ...]:
     return ball.form.blocks if isinstance(ball.form, Layered) else ()
 
 
-def _is_known(ball: KeepsLead, box: Box) -> bool:
+def _is_known(ball: Enclosed, box: Box) -> bool:
     moved = ball.reach > 0.0
     inside = (box.lower >= ball.limits.lower) & (box.upper <= ball.limits.upper)
-    linear = bool(ball.goal.gaps([Affine()] * ball.form.n_outputs, 0.0))
-    return isinstance(ball.form, Layered) and linear and bool(inside[moved].all()) and not box.missing[moved].any()
+    return isinstance(ball.form, Layered) and bool(inside[moved].all()) and not box.missing[moved].any()
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +160,7 @@ class _Search(Search):
         The least bound of single points that could not be decided.
     """
 
-    def __init__(self, statement: Statement, box: Box, balls: list[KeepsLead], incumbents: Incumbents) -> None:
+    def __init__(self, statement: Statement, box: Box, balls: list[Enclosed], incumbents: Incumbents) -> None:
         schema, query = statement.query.schema, statement.query
         most = min((d.at_most() for d in statement.demands if isinstance(d, Counts)), default=len(schema))
         assert isinstance(query.goal, Goal)
@@ -229,12 +216,8 @@ class _Search(Search):
     def _work(self) -> int:
         return super()._work() * len(self.around)
 
-    def _look(self, nodes: Nodes) -> None:
+    def _bound_all(self, nodes: Nodes) -> None:
         """Bound nodes under their shifts, offer points of the best of them, and keep those that may hold a better answer."""
-        nodes = replace(nodes, budget=self.progress.budget).reduced()
-        if not len(nodes):
-            return
-        self.looked += len(nodes)
         shifts = [s[nodes.name] for s in self._shifts]
         bounds = self._bounds(nodes, shifts)
         best, cost = bounds.spent, np.maximum(bounds.cost, self._before[nodes.name])
@@ -290,9 +273,7 @@ class _Search(Search):
 
     def _inputs(self, spent: Spent) -> FloatArray:
         """Return points as numbers, followed by levels that are 0 or 1."""
-        x = np.concatenate([spent.numbers, np.zeros((len(spent.cost), len(self.places.entries)))], axis=1)
-        np.put_along_axis(x, len(self.places.numbers) + spent.levels, 1.0, axis=1)
-        return x
+        return as_inputs(spent.numbers, spent.levels, len(self.places.places) + len(self.places.entries))
 
     def _hardest(self, moved: MovedNodes, planes: Planes) -> _Bounds:
         """Return the bounds of the row that is hardest to reach in each node."""
@@ -302,7 +283,7 @@ class _Search(Search):
         every, i = range(slopes.shape[1]), np.arange(len(nodes))
         spent = [nodes.cheapest(slopes[:, r], constant[:, r], self.beyond) for r in every]
         row = np.stack([s.cost for s in spent]).argmax(axis=0)
-        best = Spent(*(np.stack([getattr(s, name) for s in spent])[row, i] for name in Spent._fields))
+        best = Spent.of_rows(spent, row)
         return self._priced(best, slopes[i, row], constant[i, row], planes.looseness[i, row])
 
     def _priced(self, spent: Spent, slopes: FloatArray, constant: FloatArray, looseness: FloatArray) -> _Bounds:
@@ -371,7 +352,7 @@ class _Search(Search):
     def _withstands(self, u: FloatArray) -> bool | None:
         """Whether a point, as it will be returned, keeps its lead all over all balls; None: that could not be decided."""
         for b, a in enumerate(self.around):
-            found = worst_point(a.demand, u, self.deadline, self.of_balls, self.signs)
+            found = worst_point(a.enclosed, u, self.deadline, self.of_balls, self.signs)
             if found is None or (found.point is None and not found.closed):
                 return None
             if found.point is not None:
@@ -403,7 +384,7 @@ class _Search(Search):
                     own[b], value = self._worst(b, numbers, levels, own[b][:, None])
                     slopes, constant = a.tangents(a.inputs(numbers, levels), own[b])
                     pieces.append((slopes[0], float(constant[0])))
-                    least.append(float(value[0]) + a.demand.passes)
+                    least.append(float(value[0]) + a.enclosed.passes)
                 if min(least) >= 0.0:
                     self._try(self._point(numbers[0], levels[0], nodes.near[i]))
                     break

@@ -20,7 +20,6 @@ from ifonly.models.forms.leaves import Leaves
 from ifonly.models.forms.scan import Brackets
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
-from ifonly.program.mip import Affine
 from ifonly.question.statement import Statement
 from ifonly.question.wrapping import Enclosed
 from ifonly.tolerances import ON_GRID, ROUNDING, SPACING, STORED_ROUNDINGS
@@ -36,8 +35,7 @@ def kind_of(feature: Numeric) -> int | None:
     """Return how the values of a number are kept: as float64, as float32, in whole steps; None: in another way."""
     if feature.step is not None:
         return WHOLE
-    dtype = np.dtype(getattr(feature.dtype, "numpy_dtype", feature.dtype))
-    return {"f8": REAL, "f4": SINGLE}.get(dtype.str[1:])
+    return {"f8": REAL, "f4": SINGLE}.get(feature.stored.str[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,16 +162,13 @@ class BallTables:
     def _rows(self, ball: Enclosed) -> list[_Row]:
         form = ball.form
         assert isinstance(form, Ensemble)
-        gaps = ball.goal.gaps([Affine.of(k) for k in range(form.n_outputs)], 0.0)
-        G = np.zeros((len(gaps), form.n_outputs))
-        for row, gap in zip(G, gaps, strict=True):
-            np.add.at(row, gap.columns, gap.values)
-        brackets = Brackets(form, G, np.array([gap.constant for gap in gaps]))
+        brackets = Brackets(form, *ball.goal.matrix())
         outer = self._outer(ball)
         leaves = brackets.leaves.within(outer)
         values = brackets.values_of(leaves)
         return [
-            _Row(ball, outer, leaves, values[:, g], ball.enough - float(brackets.constant[g])) for g in range(len(gaps))
+            _Row(ball, outer, leaves, own, ball.enough - float(constant))
+            for own, constant in zip(values.T, brackets.constant, strict=True)
         ]
 
     def _outer(self, ball: Enclosed) -> Box:

@@ -21,17 +21,14 @@ from ifonly.data.schema import Numeric
 from ifonly.events import Built
 from ifonly.models.abilities import Ensemble
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.abilities import Counts
-from ifonly.question.demand import BoxDemand
 from ifonly.question.found import Ended, Found
-from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
-from ifonly.question.wrapping import Enclosed, Encloses
+from ifonly.question.wrapping import Enclosed
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.kernels import Said, is_on
 from ifonly.search.balls.tables import MOST_LEVELS, BallTables, kind_of
-from ifonly.search.engine import NO_SOLVER, fills_gaps
+from ifonly.search.engine import NO_SOLVER, over_balls
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
 from ifonly.tolerances import DUST, ON_GRID, ROUNDING, SQUARED_GAP, TINY
@@ -62,12 +59,11 @@ class Balls:
 
     def accepts(self, statement: Statement, box: Box) -> bool:
         """Whether all that reaches beyond single features is a goal of trees, demanded all over balls."""
-        return _compiled() and _balls_of(statement, box) is not None
+        return _compiled() and bool(_balls_of(statement, box))
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Search until the box is closed, or the deadline or the memory ends it."""
         balls = _balls_of(statement, box)
-        assert balls is not None
         incumbents = Incumbents.of(statement, box, progress)
         tables = BallTables(statement, box, balls, incumbents.start)
         progress.tell(
@@ -99,25 +95,11 @@ def _around(statement: Statement, box: Box, balls: list[Enclosed], incumbents: I
     _Search(statement, tables, incumbents, progress, bounds=False).run(deadline, tuning.around_runs)
 
 
-def _balls_of(statement: Statement, box: Box) -> list[Enclosed] | None:
-    """Return what is demanded of which balls; None where anything else reaches beyond single features."""
-    if not statement.separable() or statement.exempt() or statement.costs().curves or fills_gaps(statement, box):
-        return None
-    balls: list[Enclosed] = []
-    for demand in statement.demands:
-        ball = demand.enclosed() if isinstance(demand, Encloses) else None
-        if ball is not None:
-            balls.append(ball)
-        elif not isinstance(demand, Goal | Counts | BoxDemand):
-            return None
-    if not any(ball.goal is statement.query.goal for ball in balls):
-        return None  # the goal at the answer alone is not part of any ball
-    known = all(isinstance(b.form, Ensemble) and _linear(b) for b in balls)
-    return balls if known and _kept_well(statement, box) else None
-
-
-def _linear(ball: Enclosed) -> bool:
-    return bool(ball.goal.gaps([Affine()] * ball.form.n_outputs, 0.0))
+def _balls_of(statement: Statement, box: Box) -> list[Enclosed]:
+    """Return what is demanded of which balls; none where the kernel does not know a form, or cannot keep a value."""
+    balls = over_balls(statement, box)
+    known = all(isinstance(ball.form, Ensemble) for ball in balls)
+    return balls if known and _kept_well(statement, box) else []
 
 
 def _kept_well(statement: Statement, box: Box) -> bool:

@@ -54,7 +54,7 @@ class Boxes:
     name: str = "boxes"
 
     def accepts(self, statement: Statement, box: Box) -> bool:  # noqa: ARG002 - the engine protocol
-        """Whatever can be said to a program can be searched."""
+        """Any statement: all that can be said to a program can be searched."""
         return True
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ifonly._moved import forwarding
 from ifonly.search.cells.engine import Cells
 from ifonly.search.cells.largest import LargestChange
@@ -9,4 +11,5 @@ from ifonly.search.cells.single_tree import SingleTree
 
 __all__ = ["Cells", "LargestChange", "SingleTree"]
 
-__getattr__ = forwarding(__name__, {"Splitting": "ifonly.search.cells.splitting"})
+if not TYPE_CHECKING:  # to type checkers, what is not above is not there
+    __getattr__ = forwarding(__name__)

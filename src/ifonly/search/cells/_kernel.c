@@ -37,7 +37,7 @@ static int close_part(Search *s) {
 static int after_split(Search *s, int said) { return said == 0 ? FULL : said == 2 ? close_part(s) : PAUSED; }
 
 static int divide(Search *s) {
-    /* Where the best leaves are apart; or else beside where they meet. */
+    /* A split where the best leaves are apart; or else beside where they meet. */
     int32_t k = 0, cell = 0, entry = 0;
     int32_t along = apart(s, &k, &cell), among = at_odds(s, &entry);
     if (along >= among && along > 0) return after_split(s, split_number(s, k, cell));

@@ -48,6 +48,8 @@ typedef struct {
     int64_t changed_elsewhere, most;
     /* leaves, ordered by tree and value */
     double *values, *need;
+    unsigned char *on_grid;  /* per leaf: whether it is on the lattice of scores; NULL: there is none (lattice.py) */
+    double grid_need;        /* half a step below its least point that reaches the goal */
     double *sure;  /* sums of leaves from which on the goal is reached for certain; NULL: any point that is offered will do */
     uint32_t *range_first, *set_first;
     Range *ranges;

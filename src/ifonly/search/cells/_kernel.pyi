@@ -3,13 +3,16 @@ from typing import Any
 
 def opened(
     tables: Sequence[Any],
-    elsewhere: float,
+    costs: Sequence[Any],
+    sure: Any,
+    on_grid: Any,
+    grid_need: float,
     dust: float,
     changed_elsewhere: int,
     most: int,
     keeps_trail: bool,
     most_bytes: int,
-    prices: tuple[int, int, int, int, int, int, float, float, float, float, float, float] = ...,
+    prices: tuple[float, ...] = ...,
     names: Any = ...,
     /,
 ) -> object: ...

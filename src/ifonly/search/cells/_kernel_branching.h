@@ -5,7 +5,7 @@
 
 /* -- one part: best leaves that lie apart --------------------------------------------------------------------------- */
 static int32_t apart(Search *s, int32_t *at_number, int32_t *at_cell) {
-    /* How many best leaves end at or before a cell, while no fewer begin behind it, and where: the first of equals. */
+    /* The most best leaves that end at or before a cell, while no fewer begin behind it, and that cell: the first of equals. */
     memset(s->total_ended, 0, sizeof(int32_t) * (size_t)s->n_numbers);
     memset(s->total_begun, 0, sizeof(int32_t) * (size_t)s->n_numbers);
     for (int32_t t = 0; t < s->n_trees; t++) {
@@ -50,7 +50,7 @@ static int32_t most_at_odds(const Search *s, const int32_t *want, const int32_t 
 }
 
 static int32_t at_odds(Search *s, int32_t *at_entry) {
-    /* How many best leaves want a level and no other one, while no fewer rule it out, and which level. */
+    /* The most best leaves that want a level and no other one, while no fewer rule it out, and that level. */
     if (!s->n_categories) return 0;
     memset(s->hold, 0, sizeof(int32_t) * (size_t)s->n_entries);
     memset(s->only, 0, sizeof(int32_t) * (size_t)s->n_entries);
@@ -132,7 +132,7 @@ static void meet_everywhere(Search *s) {
 }
 
 static void meet(Search *s) {
-    /* What all best leaves have in common. */
+    /* The part that all best leaves have in common. */
     meet_everywhere(s);
     for (int32_t t = 0; t < s->n_trees; t++) {
         int32_t leaf = s->best[t];

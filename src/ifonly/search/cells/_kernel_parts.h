@@ -18,7 +18,7 @@ static void least(const Search *s, const Costs *costs, const int32_t *low, const
 }
 
 static int32_t affordable(const double *steps, int64_t begin, int64_t end, double most) {
-    /* How many of the rising costs are at most this. */
+    /* Number of the rising costs that are at most this. */
     int64_t low = begin, high = end;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
@@ -86,7 +86,7 @@ static int reduced(Search *s) {
 
 /* -- one part: its leaves ------------------------------------------------------------------------------------------- */
 static void compare(Search *s, const int32_t *low, const uint64_t *allowed, uint64_t split) {
-    /* Which features are smaller than in the parent: by the split, or by the reduction after it. */
+    /* The features that are smaller than in the parent: by the split, or by the reduction after it. */
     s->smaller = split;
     for (int32_t k = 0; k < s->n_numbers; k++)
         if (s->low[k] != low[k] || s->high[k] != low[s->n_numbers + k]) s->smaller |= bit_of(k);
@@ -141,6 +141,24 @@ static int keep_leaves(Search *s) {
     return 0;
 }
 
+static int is_missed(const Search *s, double value, double behind, double need, double rounding) {
+    /* Whether no sum reaches the goal, where all are at most `value`, and those off the lattice at most `behind` below it. */
+    if (value < need - rounding) return 1;
+    return s->on_grid && value < s->grid_need - rounding && value - behind < need - rounding;
+}
+
+static double behind_best(Search *s) {
+    /* The least that an open leaf off the lattice falls short of the best one of its tree. */
+    const int32_t *from = s->lists + s->list, *leaves = from + s->n_trees + 1;
+    double behind = Py_HUGE_VAL;
+    for (int32_t t = 0; t < s->n_trees; t++)
+        for (int32_t i = from[t] + s->best[t]; i < from[t + 1] && s->tops[t] - s->values[leaves[i]] < behind; i++) {
+            s->work++;
+            if (!s->on_grid[leaves[i]] && is_open(s, leaves[i])) behind = s->tops[t] - s->values[leaves[i]];
+        }
+    return behind;
+}
+
 static int best_for_one_goal(Search *s) {
     /* The first open leaf of each tree is its best: a part that they do not lift to the goal needs no list. */
     const int32_t *from = s->lists + s->list, *leaves = from + s->n_trees + 1;
@@ -152,7 +170,9 @@ static int best_for_one_goal(Search *s) {
         s->best[t] = i - from[t];
         s->tops[t] = s->values[leaves[i]];
     }
-    if (total(s->tops, (size_t)s->n_trees) < s->need[0]) return PRUNED;
+    double sum = total(s->tops, (size_t)s->n_trees);
+    double behind = s->on_grid && sum < s->grid_need ? behind_best(s) : 0.0;
+    if (is_missed(s, sum, behind, s->need[0], 0.0)) return PRUNED;
     int said = keep_leaves(s);
     if (said < 0) return said;
     const int32_t *own = s->lists + s->own;

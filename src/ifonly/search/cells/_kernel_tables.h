@@ -13,7 +13,7 @@ static void release(Search *s) {
     }
     void *blocks[] = {
         s->first, s->size, s->unchanged, s->highest, s->entry_first, s->number_id, s->category_id, s->word_first, s->entry_word,
-        s->entry_owner, s->entry_bit, s->home, s->open, s->values, s->need, s->sure, s->costs, s->range_first, s->set_first,
+        s->entry_owner, s->entry_bit, s->home, s->open, s->values, s->need, s->on_grid, s->sure, s->costs, s->range_first, s->set_first,
         s->ranges, s->sets, s->masks, s->looks,
         s->nodes, s->parts, s->lists, s->low, s->high, s->there_low, s->there_high, s->allowed, s->there_allowed, s->best,
         s->ended, s->begun, s->total_ended, s->total_begun, s->hold, s->only, s->asked, s->least_numbers, s->least_levels,
@@ -219,12 +219,12 @@ static int copy_all_costs(Search *s, PyObject *costs) {
 }
 
 static PyObject *opened(PyObject *self, PyObject *args) {
-    PyObject *tables, *costs, *sure, *names = NULL;
-    double dust, momentum = 0.0, stretch = 0.0, shorter = 0.0, error = 0.0, beyond = 0.0, unit = 0.0, weight_unit = 0.0;
+    PyObject *tables, *costs, *sure, *on_grid, *names = NULL;
+    double grid_need, dust, momentum = 0.0, stretch = 0.0, shorter = 0.0, error = 0.0, beyond = 0.0, unit = 0.0, weight_unit = 0.0;
     long long changed_elsewhere, most, most_bytes;
     int keeps_trail, failed = 0, first_steps = 0, steps = 0, at_once = 0, patience = 0, round_every = 1, tries = 0, counted = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOdLLpL|(iiiiiiiddddddd)O", &tables, &costs, &sure, &dust, &changed_elsewhere, &most,
+    if (!PyArg_ParseTuple(args, "OOOOddLLpL|(iiiiiiiddddddd)O", &tables, &costs, &sure, &on_grid, &grid_need, &dust, &changed_elsewhere, &most,
                           &keeps_trail, &most_bytes, &first_steps, &steps, &at_once, &patience, &round_every, &tries, &counted,
                           &momentum, &stretch, &shorter, &error, &beyond, &unit, &weight_unit, &names))
         return NULL;
@@ -246,7 +246,7 @@ static PyObject *opened(PyObject *self, PyObject *args) {
     if (!s) return PyErr_NoMemory();
     s->n_numbers = (int32_t)n, s->n_categories = (int32_t)c, s->n_entries = (int32_t)e, s->n_cells = (int32_t)cells;
     s->n_goals = (int32_t)goals, s->n_leaves = (int32_t)leaves;
-    s->dust = dust, s->changed_elsewhere = changed_elsewhere, s->most = most;
+    s->dust = dust, s->grid_need = grid_need, s->changed_elsewhere = changed_elsewhere, s->most = most;
     s->keeps_trail = keeps_trail, s->most_bytes = (size_t)most_bytes;
     unsigned char *home = NULL, *open = NULL, *holds = NULL;
     int32_t *begin = NULL, *end = NULL;
@@ -259,7 +259,8 @@ static PyObject *opened(PyObject *self, PyObject *args) {
                (end = copied(tables, END, 4, n * all)) && (holds = copied(tables, HOLDS, 1, e * all)) &&
                (order = copied(tables, ORDER, 8, leaves)) && (tree = copied(tables, TREE, 8, leaves)) &&
                (s->values = copied(tables, VALUES, 8, leaves * goals)) && (s->need = copied(tables, NEED, 8, goals)) &&
-               copy_all_costs(s, costs) && (sure == Py_None || (s->sure = copied_from(sure, N_TABLES, 8, goals)));
+               copy_all_costs(s, costs) && (sure == Py_None || (s->sure = copied_from(sure, N_TABLES, 8, goals))) &&
+               (on_grid == Py_None || (s->on_grid = copied_from(on_grid, N_TABLES, 1, leaves)));
     for (size_t i = 0; fine && i < leaves; i++) {
         s->n_trees += i == 0 || tree[i] != tree[i - 1];
         if (order[i] < 0 || ((n || e) && (size_t)order[i] >= all)) {

@@ -51,6 +51,7 @@ struct Prices {
     double *base, *gain, *taken, *paid;                /* per feature */
     double room_gain, next_gain;                       /* the least gain taken where no more may be; the largest that is not */
     double rounding;                                   /* of the last value */
+    double behind;                                     /* the least that a leaf off the lattice is worth less than the best */
     int32_t *chosen, *other;                           /* per feature: the cell or level that is worth most; among changes */
     int32_t *ended, *begun, counted;                   /* best leaves of the last steps, by where they end and begin */
     int32_t *point, *point_leaf, *found;               /* a point: cells and levels; the leaves that hold it; the cheapest */
@@ -163,10 +164,10 @@ static int improve(Search *s, int32_t steps) {
     }
     for (int32_t i = 0; i < steps && said == UNDECIDED; i++) {
         double value = evaluate(s, p, NULL);
-        if (value < p->need - p->rounding) {
+        if (misses(s, p, value)) {
             if (i == 0 || !keeps_prices(s, p)) return PRUNED;  /* at first, by the prices of the part around */
             value = round_to_close(s, p);
-            if (value < p->need - p->rounding) return note_rounded(s, p) ? PRUNED : NO_ROOM;
+            if (misses(s, p, value)) return note_rounded(s, p) ? PRUNED : NO_ROOM;
         }
         if (value < best) {
             best = value, stall = 0, best_at = i;
@@ -219,7 +220,7 @@ static int priced(Search *s, int32_t steps) {
     }
     if (said >= 0) {
         double value = evaluate(s, p, p->leaf_worth), least = p->need - 2.0 * p->rounding, spare = value - least;
-        if (value < p->need - p->rounding) said = PRUNED;
+        if (misses(s, p, value)) said = PRUNED;
         if (p->mu > 0.0) {
             double bound = p->charged->elsewhere + (least - (value - p->mu * allowance(s))) / p->mu;
             if (bound > p->bound) p->bound = bound < s->budget ? bound : s->budget;
@@ -241,7 +242,7 @@ static int priced(Search *s, int32_t steps) {
 }
 
 static int32_t priced_apart(Search *s, int32_t *at_number, int32_t *at_cell) {
-    /* How many best leaves of the last steps end at or before a cell, while no fewer begin behind it; the first of equals. */
+    /* The most best leaves of the last steps that end at or before a cell, while no fewer begin behind it; the first of equals. */
     Prices *p = s->prices;
     int32_t most = 0;
     for (int32_t k = 0; k < s->n_numbers; k++) {

@@ -117,11 +117,13 @@ static void pick_leaves(Search *s, Prices *p, double *worth_of) {
     const int32_t *own = s->lists + s->own, *leaves = own + s->n_trees + 1, *walk = p->walk + s->own, *paid = p->row_paid;
     const double *below = p->pay_below, *above = p->pay_above;
     double *sums = p->sums;
+    p->behind = Py_HUGE_VAL;
     for (int32_t t = 0; t < s->n_trees; t++) {
-        double best = -Py_HUGE_VAL;
+        double best = -Py_HUGE_VAL, off = -Py_HUGE_VAL;  /* of all leaves, of those off the lattice */
         int32_t at = leaves[own[t]];
         if (own[t + 1] - own[t] == 1) {  /* its splits have no prices */
             best = value_of(s, p, at);
+            if (s->on_grid && !s->on_grid[at]) off = best;
             if (worth_of) worth_of[at] = best;
         } else
             for (int32_t i = own[t]; i < own[t + 1]; i++) {
@@ -129,10 +131,12 @@ static void pick_leaves(Search *s, Prices *p, double *worth_of) {
                 for (int32_t n = p->row_steps[i].own; n > 0; n--, paid += 2) *++sum = last = last + below[paid[0]] + above[paid[1]];
                 double worth = p->row_value[i] - last;
                 if (worth_of) worth_of[walk[i]] = worth;
+                if (s->on_grid && worth > off && !s->on_grid[walk[i]]) off = worth;
                 if (worth > best || (worth == best && walk[i] < at)) best = worth, at = walk[i];
             }
         s->best[t] = at;
         s->tops[t] = best;
+        if (best - off < p->behind) p->behind = best - off;
     }
     s->work += (uint64_t)(own[s->n_trees] + s->n_cells / 8 + p->n);
 }
@@ -154,4 +158,8 @@ static double evaluate(Search *s, Prices *p, double *worth_of) {
     p->rounding = p->error * ((p->size_of_values + p->size_of_needs) + 4.0 * prices + 2.0 * (p->mu * (p->charged->size + fabs(allowance(s)))));
     double sum = total(p->base, features) + total(p->taken, features);
     return (sum + total(s->tops, (size_t)s->n_trees)) + p->mu * allowance(s);
+}
+
+static int misses(const Search *s, const Prices *p, double value) {
+    return is_missed(s, value, p->behind, p->need, p->rounding);
 }

@@ -81,7 +81,7 @@ static double round_to_close(Search *s, Prices *p) {
     for (int by = ROUGHEST; by > 0; by /= 2) {
         round_prices(p, p->fine_below, p->fine_above, mu, by);
         value = evaluate(s, p, NULL);
-        if (value < p->need - p->rounding) break;
+        if (misses(s, p, value)) break;
     }
     return value;
 }

@@ -101,7 +101,7 @@ static int step(Search *s, Prices *p, double stretch, double value) {
 }
 
 static void count_ends(Search *s, Prices *p) {
-    /* Where the best leaves end and begin inside the part: the average of some steps tells where they are apart. */
+    /* Ends and beginnings of the best leaves inside the part: the average of some steps tells where they are apart. */
     for (int32_t t = 0; t < s->n_trees; t++) {
         int32_t leaf = s->best[t];
         for (uint32_t i = s->range_first[leaf]; i < s->range_first[leaf + 1]; i++) {

@@ -25,7 +25,7 @@ static void sort_walk(const Prices *p, int32_t *walk, int32_t *spare, int32_t n)
 }
 
 static int32_t shared_by(const Prices *p, int32_t a, int32_t b) {
-    /* How many ranges the lists of two leaves have in common from their beginnings on. */
+    /* Number of ranges that the lists of two leaves have in common from their beginnings on. */
     int32_t n = 0, most_a = (int32_t)(p->paid_first[a + 1] - p->paid_first[a]), most_b = (int32_t)(p->paid_first[b + 1] - p->paid_first[b]);
     const int32_t *x = p->paid_at + 2 * (size_t)p->paid_first[a], *y = p->paid_at + 2 * (size_t)p->paid_first[b];
     while (n < most_a && n < most_b && x[2 * n] == y[2 * n] && x[2 * n + 1] == y[2 * n + 1]) n++;
@@ -33,7 +33,7 @@ static int32_t shared_by(const Prices *p, int32_t a, int32_t b) {
 }
 
 static void list_payments(Search *s, Prices *p, int32_t t, const int32_t *first_leaf, int32_t *asked) {
-    /* Where the leaves of a tree pay, range by range: the numbers that most of its leaves ask for first, of equals the first. */
+    /* The ranges in which the leaves of a tree pay: the numbers that most of its leaves ask for first, of equals the first. */
     memset(asked, 0, 4 * (size_t)s->n_numbers);
     for (uint32_t i = s->range_first[first_leaf[t]]; i < s->range_first[first_leaf[t + 1]]; i++) asked[s->ranges[i].number]++;
     for (int32_t leaf = first_leaf[t]; leaf < first_leaf[t + 1]; leaf++) {

@@ -89,7 +89,7 @@ class Improving:
             prices = self.keeping.rounded(prices, base, 1)
             self.keeping.note(prices, base)
         bound = None if prices is None else run.bound(prices)
-        if prices is None or bound is None or bound.value < bound.need - bound.rounding:
+        if prices is None or bound is None or bound.is_missed:
             return None
         least = bound.need - 2.0 * bound.rounding
         if prices.mu > 0.0:
@@ -189,11 +189,11 @@ class _Run:
         fresh, best_at = not (prices.mu or prices.below.any() or prices.above.any()), 0
         for i in range(steps):
             bound = self.bound(prices)
-            if bound.value < bound.need - bound.rounding:
+            if bound.is_missed:
                 if i == 0 or self.keeping is None:  # at first, by the prices of the part around
                     return None
                 prices, bound = self._rounded_to_close(prices, base, self.keeping)
-                if bound.value < bound.need - bound.rounding:
+                if bound.is_missed:
                     self.keeping.note(prices, base)
                     return None
             stall += 1
@@ -224,7 +224,7 @@ class _Run:
             rounded = keeping.rounded(prices, base, by)
             bound = self.bound(rounded)
             by //= 2
-            if by == 0 or bound.value < bound.need - bound.rounding:
+            if by == 0 or bound.is_missed:
                 return rounded, bound
 
     def _direction(self, prices: Prices, bound: Bound, before: _Push) -> tuple[_Push, float]:

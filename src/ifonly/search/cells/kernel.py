@@ -13,12 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
-from ifonly.arrays import FloatArray, IntArray
+from ifonly.arrays import IntArray
 from ifonly.runtime.kernels import Said, in_words, is_on
 from ifonly.runtime.tuning import CellSearch
 from ifonly.search.cells.cost_tables import CellCosts
 from ifonly.search.cells.grids import Grid, Part
 from ifonly.search.cells.split_prices import Method
+from ifonly.search.cells.sums import Sums
 from ifonly.tolerances import DUST
 
 __all__ = ["Kernel", "Offer", "Run", "Said", "compiled", "kernel_in_use"]
@@ -77,23 +78,8 @@ class Tables(Protocol):
         ...
 
     @property
-    def values(self) -> FloatArray:
-        """Values of leaves, one column per goal."""
-        ...
-
-    @property
-    def tree(self) -> IntArray:
-        """Tree of each leaf."""
-        ...
-
-    @property
-    def need(self) -> FloatArray:
-        """Sum that the best leaves must reach, per goal."""
-        ...
-
-    @property
-    def sure(self) -> FloatArray | None:
-        """Sum from which on leaves reach a goal for certain, where whole parts are offered; None: points are."""
+    def sums(self) -> Sums:
+        """Values of leaves, and what the goal needs of them."""
         ...
 
 
@@ -129,22 +115,25 @@ class Kernel:
         assert _built is not None
         tuning = tables.tuning
         self._grid, self._work = tables.grid, tuning.kernel_work
-        grid = self._grid
+        grid, sums = self._grid, tables.sums
         listed: list[object] = [_as(np.int64, table) for table in (grid.first, grid.size, grid.unchanged)]
         listed.append(_as(np.float64, grid.highest))
         listed += [_as(np.int64, table) for table in (grid.numbers, grid.entry_first, grid.categories)]
         listed += [_as(np.bool_, table) for table in (grid.home, grid.open)]
         listed += [_as(np.int32, grid.begin), _as(np.int32, grid.end)]
-        listed += [_as(np.bool_, grid.holds), _as(np.int64, order), _as(np.int64, tables.tree[order])]
-        listed += [_as(np.float64, tables.values[order]), _as(np.float64, tables.need)]
+        listed += [_as(np.bool_, grid.holds), _as(np.int64, order), _as(np.int64, sums.tree[order])]
+        listed += [_as(np.float64, sums.values[order]), _as(np.float64, sums.need)]
         count = int(grid.changed_elsewhere)
         prices: tuple[object, ...] = () if method is None else (tuple(method),)
         if method is not None and names is not None:
             prices += (_as(np.int64, names),)
         costs = [_listed(table) for table in grid.tables]
-        sure = None if tables.sure is None else _as(np.float64, tables.sure)
+        sure = None if sums.sure is None else _as(np.float64, sums.sure)
+        lattice = sums.lattice
+        on_grid = None if lattice is None else _as(np.bool_, lattice.holds[order])
+        grid_need = 0.0 if lattice is None else lattice.need
         self._search = _built.opened(
-            listed, costs, sure, DUST, count, int(most), keeps_trail, tuning.kernel_bytes, *prices
+            listed, costs, sure, on_grid, grid_need, DUST, count, int(most), keeps_trail, tuning.kernel_bytes, *prices
         )
 
     def run(self, budget: float, met: Offer, most_parts: int) -> Run:

@@ -3,12 +3,15 @@
 Where the largest deviation of a single feature is the only cost, the points that cost at most ``r`` are a box. Whether some
 point in it reaches the goal is a question to the branch and bound over cells, which ends at the first point it finds. If
 there is one, it is the new incumbent; if there is none, no answer costs less than ``r``. A small box has few open leaves, so
-a radius that is too small is refuted quickly. What is proven last is that the box just inside the incumbent is empty.
+a radius that is too small is refuted quickly. A radius that takes too long is put off; once all are, more is spent on each,
+on prices of splits. What is proven last is that the box just inside the incumbent is empty.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +21,7 @@ from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning import LargestChangeSearch
 from ifonly.search.cells.kernel import compiled
 from ifonly.search.cells.splitting import Splitting
 from ifonly.search.engine import NO_SOLVER, by_cells, largest_only
@@ -47,30 +51,26 @@ class LargestChange:
         assert reducer.brackets is not None
         progress.tell(Built(len(reducer.brackets.values), len(reducer.form.features())))
         progress.tell_best()
-        tuning = statement.query.tuning.largest
-        most_parts = tuning.most_parts_compiled if compiled() else tuning.most_parts
-        bound, hard, parts = (
-            0.0,
-            np.inf,
-            tuning.first_parts,
-        )  # what is proven; a radius that took too long; how long that is
+        bound, hard = 0.0, np.inf  # what is proven; a radius that took too long
+        efforts = _efforts(statement.query.tuning.largest, prices=progress.ledger is None)
+        effort = next(efforts)
         while True:
             radius = progress.budget
-            if hard <= tuning.near * bound:
-                hard, parts = np.inf, tuning.more_parts * parts
-                if parts > most_parts:
+            if hard <= effort.near * bound:
+                hard, harder = np.inf, next(efforts, None)
+                if harder is None:
                     return Found(Ended.GAVE_UP)
-            if np.isfinite(radius) and min(radius, hard) > tuning.near * bound:
+                effort = harder
+            if np.isfinite(radius) and min(radius, hard) > effort.near * bound:
                 radius = 0.5 * (bound + min(radius, hard))
             inside = reducer.within(box, radius)
-            most = parts if np.isfinite(radius) else None
             ledger = None if progress.ledger is None else Ledger()
-            search = Splitting(incumbents, question.most, patient=True, ledger=ledger, any_point=True, most_parts=most)
+            search = effort.search(incumbents, question.most, ledger, finite=bool(np.isfinite(radius)))
             ended = _searched(search, inside, progress.deadline)
             if search.met:
                 progress.tell_best(bound)
             elif ended is Ended.GAVE_UP:
-                if most is None or search.parts < most:  # out of memory
+                if not search.spent:  # out of memory
                     return Found(Ended.GAVE_UP)
                 hard = radius
             elif ended is not Ended.CLOSED:
@@ -84,6 +84,34 @@ class LargestChange:
             else:
                 bound = radius
                 progress.raise_floor(bound)
+
+
+class _Effort(NamedTuple):
+    """Effort that a radius is worth: parts without and with prices, and the radius over the bound that is not halved."""
+
+    parts: int | None
+    priced: int
+    near: float
+
+    def search(self, incumbents: Incumbents, most: int, ledger: Ledger | None, *, finite: bool) -> Splitting:
+        """Return the search of one box; where no answer is known yet, it goes on until there is one."""
+        parts, priced = (self.parts, self.priced) if finite else (None, None)
+        return Splitting(
+            incumbents, most, patient=True, ledger=ledger, any_point=True, most_parts=parts, most_priced=priced
+        )
+
+
+def _efforts(tuning: LargestChangeSearch, *, prices: bool) -> Iterator[_Effort]:
+    """Yield efforts: little first, so that easy radii come first; then prices, or, where a proof is kept, more parts."""
+    parts, most = tuning.first_parts, tuning.most_parts_compiled if compiled() else tuning.most_parts
+    yield _Effort(parts, 0, tuning.near)
+    priced, most_priced = tuning.first_priced, most // tuning.as_dear
+    while prices and priced <= most_priced:
+        yield _Effort(None, priced, tuning.near_priced)
+        priced *= tuning.more_priced
+    while not prices and parts * tuning.more_parts <= most:
+        parts *= tuning.more_parts
+        yield _Effort(parts, 0, tuning.near)
 
 
 def _searched(search: Splitting, box: Box, deadline: Deadline) -> Ended:

@@ -37,6 +37,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.tuning import PriceSearch
 from ifonly.search.cells.cost_tables import CellCosts
 from ifonly.search.cells.grids import Grid, Part
+from ifonly.search.cells.sums import Sums
 from ifonly.tolerances import PRICE_ROUNDINGS, SPACING
 
 __all__ = ["Bound", "Method", "PriceTables", "Prices"]
@@ -127,6 +128,8 @@ class Bound:
         Where no more may change: the least gain that was taken; the largest that was not.
     chosen
         Per feature: the cell or entry that this takes.
+    is_missed
+        Whether this proves that no point of the part reaches the goal.
     """
 
     value: float
@@ -141,6 +144,7 @@ class Bound:
     least_taken: float
     next_gain: float
     chosen: IntArray
+    is_missed: bool
 
 
 class PriceTables:
@@ -149,14 +153,14 @@ class PriceTables:
     def __init__(
         self,
         grid: Grid,
-        values: FloatArray,
-        need: FloatArray,
-        tree: IntArray,
+        sums: Sums,
         order: IntArray,
         most: int,
         error: float,
     ) -> None:
-        self.grid, self.values, self.need, self.most, self.error = grid, values, need, most, error
+        tree, need = sums.tree, sums.need
+        self.grid, self.values, self.need, self.most, self.error = grid, sums.values, need, most, error
+        self.lattice = sums.lattice
         self.tree_of = np.full(len(tree), -1)
         self.tree_of[order] = np.cumsum(np.diff(tree[order], prepend=-1) != 0) - 1
         self.n_trees = int(self.tree_of.max()) + 1
@@ -259,7 +263,11 @@ class PriceTables:
         )
         value = float(base.sum()) + float(taken.sum()) + float(tops.sum()) + prices.mu * allowance
         error, need = self.error * size, float(_weighted(prices.weights, self.need[None, :])[0])
-        return Bound(value, error, need, worth, tops, best, cells, base, taken, least_taken, next_gain, chosen)
+        missed = value < need - error
+        if self.lattice is not None:
+            behind = self.lattice.behind(np.repeat(tops, np.diff(heads, append=len(leaves))), worth, leaves)
+            missed = missed or self.lattice.is_missed(value, behind, need, error)
+        return Bound(value, error, need, worth, tops, best, cells, base, taken, least_taken, next_gain, chosen, missed)
 
     def _paid(self, prices: Prices, leaves: IntArray) -> FloatArray:
         """Return what each leaf pays: running sums of prices along each number of each tree, added up over the numbers."""

@@ -27,9 +27,9 @@ from ifonly.search.cells.keeping import Keeping, names_of
 from ifonly.search.cells.kernel import Kernel, Offer, Said, compiled
 from ifonly.search.cells.pacing import Pace
 from ifonly.search.cells.split_prices import Method, Prices, PriceTables
+from ifonly.search.cells.sums import Sums
 from ifonly.search.cells.trades import look_further, trade
 from ifonly.search.incumbents import Incumbents
-from ifonly.tolerances import ROUNDING as _TIE
 
 __all__ = ["Splitting"]
 
@@ -66,6 +66,8 @@ class Splitting:
         Whether the first point that is better than the incumbent ends the search.
     most_parts
         After how many parts to give up in any case; None: as many as it takes.
+    most_priced
+        After how many parts with prices that is.
     inside
         Searches parts in which the goal is reached; None: the cheapest point of such a part is an answer.
 
@@ -75,6 +77,8 @@ class Splitting:
         How many parts were looked at.
     met
         Whether a point was found that is better than the incumbent before.
+    spent
+        Whether the parts that it was given are used up.
     bound
         No point of the box that is within the budget costs less, where prices were used.
     """
@@ -88,16 +92,21 @@ class Splitting:
         ledger: Ledger | None = None,
         any_point: bool = False,
         most_parts: int | None = None,
+        most_priced: int | None = None,
         inside: Inside | None = None,
     ) -> None:
         self.incumbents, self.reducer, self.progress = incumbents, incumbents.reducer, incumbents.progress
         self.most, self.patient, self.ledger, self.any_point = most, patient, ledger, any_point
-        self.tuning, self.most_parts = self.reducer.statement.query.tuning.cells, most_parts
+        self.tuning, self.most_parts, self.most_priced = (
+            self.reducer.statement.query.tuning.cells,
+            most_parts,
+            most_priced,
+        )
         self.inside, self.deadline = inside, Deadline.never()
         self.pricing = self.reducer.statement.query.tuning.prices
         self.method: Method | None = None
         self.improving: Improving | None = None
-        self.parts, self.met, self.bound = 0, False, -np.inf
+        self.parts, self.met, self.spent, self.bound = 0, False, False, -np.inf
         self._stop: int | None = None  # parts after which this run ends
         self._trade_at: int | None = None  # parts after which changes of the incumbent are traded, once
         self._noted = False  # whether the ledger has the last split already
@@ -123,14 +132,16 @@ class Splitting:
         self._forget_parts()
         if self.inside is not None:
             self.incumbents.open()  # where that has not been done yet
-        else:
+        elif not self.any_point:
             look_further(self.incumbents)
             self.progress.tell_best()
         if not self._open(box, brackets):
             return Ended.CLOSED
-        self.method = Method.of(pricing, self.grid, self.values, self.tree)
+        self.method = Method.of(pricing, self.grid, self.sums.values, self.sums.tree)
         self._stop = None if self.patient else self.parts + min(most, pricing.most_parts)
-        if self.inside is None:  # a pair of changes that saves most comes nearer to earlier answers, too
+        self.most_parts = None if self.most_priced is None else self.parts + self.most_priced
+        # a pair of changes that saves most comes nearer to earlier answers, too
+        if self.inside is None and not self.any_point:
             self._trade_at = self.parts + pricing.trade_parts
         return self._search(deadline if self.patient else deadline.within(pricing.share * deadline.left()))
 
@@ -150,7 +161,7 @@ class Splitting:
     def _names(self, tables: PriceTables) -> IntArray | None:
         """Return the names of splits, so that their prices can be kept; None: they cannot, and then no parts are."""
         assert self.reducer.brackets is not None
-        names = names_of(tables, self.reducer.brackets.leaves, self.tree)
+        names = names_of(tables, self.reducer.brackets.leaves, self.sums.tree)
         self._unkept = names is None
         return names
 
@@ -171,12 +182,14 @@ class Splitting:
         self.start = self.incumbents.inside(box, self.incumbents.start)
         self._tabulate(box, brackets)
         self.order = self._inhabited()
-        trees = np.diff(self.tree[self.order], prepend=-1) != 0
-        return not self._closes_leaves() or int(trees.sum()) == int((np.diff(self.tree, prepend=-1) != 0).sum())
+        trees = np.diff(self.sums.tree[self.order], prepend=-1) != 0
+        return not self._closes_leaves() or int(trees.sum()) == int((np.diff(self.sums.tree, prepend=-1) != 0).sum())
 
     def _can_price(self) -> bool:
         """Whether prices help where the search without them gets nowhere."""
-        if self.any_point or not self.grid.numbers or (len(self.need) > 1 and self.ledger is not None):
+        if self.most_priced == 0 or not self.grid.numbers:
+            return False
+        if self.ledger is not None and (self.any_point or len(self.sums.need) > 1):
             return False  # several goals are weighed, and weights have no place in a proof that is kept
         return bool(np.isfinite(self.grid.cost).all() and np.isfinite(self.grid.level_cost).all())
 
@@ -202,6 +215,7 @@ class Splitting:
             if self.met and self.any_point:
                 return Ended.LIMIT
             if stack and pace.gives_up(self.parts, done):
+                self.spent = True
                 return Ended.GAVE_UP
             self._trade()
             if deadline.passed:
@@ -236,6 +250,7 @@ class Splitting:
                 if self.met and self.any_point:
                     return Ended.LIMIT
             elif pace.gives_up(self.parts, run.done):
+                self.spent = True
                 return Ended.GAVE_UP
             self._trade()
 
@@ -267,25 +282,22 @@ class Splitting:
     def _price_tables(self, order: IntArray) -> PriceTables:
         """Return the splits of all trees, for a search with prices."""
         assert self.method is not None
-        return PriceTables(self.grid, self.values, self.need, self.tree, order, self.most, self.method.error)
+        return PriceTables(self.grid, self.sums, order, self.most, self.method.error)
 
     def _tabulate(self, box: Box, brackets: Brackets) -> None:
         """Tabulate what the box leaves open."""
         leaves, self.box = brackets.leaves.within(box), box
         self.grid = Grid(self.reducer, box, leaves)
-        self.values = brackets.values_of(leaves)
-        self.tree = leaves.tree
+        self.sums = Sums.of(
+            brackets, leaves, self.reducer.goal, parts=self.inside is not None, keeps=self.ledger is not None
+        )
         self.branching = Branching(self.grid)
-        largest = np.abs(self.values).max(axis=0) * brackets.trees.n_trees
-        room = _TIE * np.maximum(1.0, np.maximum(largest, np.abs(brackets.constant)))
-        self.need, self.sure = -brackets.constant - room, None
         if self.inside is not None:
-            self.sure = -brackets.constant + room
             self.grid.surrogates = self.inside.surrogates(self.grid, box)
 
     def _inhabited(self) -> IntArray:
         """Return the leaves that some admissible value of each feature reaches, ordered by tree and value."""
-        order = np.lexsort((-self.values[:, 0], self.tree))
+        order = np.lexsort((-self.sums.values[:, 0], self.sums.tree))
         order = order[self.grid.inhabited()[order]]
         return np.asarray(self._reached(self.grid.whole(), order) if self._closes_leaves() else order)
 
@@ -304,17 +316,17 @@ class Splitting:
         if part is None:
             return []
         leaves = self.grid.alive(part, node.around, node.leaves)
-        if self.improving is not None and len(np.unique(self.tree[leaves])) < self.improving.tables.n_trees:
+        if self.improving is not None and len(np.unique(self.sums.tree[leaves])) < self.improving.tables.n_trees:
             return []
-        best = self._best(part, leaves)
-        if best is None:
+        tops = self.sums.best(leaves)
+        if tops is None:
             return []
-        if self.sure is not None and self._reaches_all_over(part, leaves, self.sure):
+        if self._reaches_all_over(leaves, part):
             self._offer(part)
             return []
         if node.prices is not None and self.improving is not None:
             return self._split_priced(node, part, leaves, node.prices, self.improving)
-        halves = self._halves(part, best)
+        halves = self._halves(part, self.branching.best(part, tops))
         share = node.share / max(len(halves), 1)
         return [_Node(half, share, part, leaves) for half in halves]
 
@@ -330,7 +342,7 @@ class Splitting:
         method = improving.method
         if self._closes_leaves():
             leaves = self._reached(part, leaves)
-            if len(np.unique(self.tree[leaves])) < improving.tables.n_trees:
+            if len(np.unique(self.sums.tree[leaves])) < improving.tables.n_trees:
                 return []
         steps = min(node.steps, method.at_once)
         got = improving.improved(part, leaves, prices, steps, self.progress.budget, node.bound)
@@ -342,7 +354,7 @@ class Splitting:
             return [_Node(got.part, node.share, got.part, got.leaves, got.prices, left, got.cost)]
         halves = self.branching.between_priced(got)
         if halves is None:
-            tree = self.tree[got.leaves]
+            tree = self.sums.tree[got.leaves]
             first = got.leaves[np.diff(tree, prepend=-1) != 0]
             halves = self._halves(got.part, self.branching.best(got.part, first))
         share = node.share / max(len(halves), 1)
@@ -364,35 +376,11 @@ class Splitting:
         later, sooner = (child.part for child in children)
         self.grid.note_halves(ledger, sooner, later)
 
-    def _best(self, part: Part, leaves: IntArray) -> Best | None:
-        """Return the best leaf of each tree; None when even these do not reach the goal together."""
-        tree = self.tree[leaves]
-        first = np.concatenate(([0], np.flatnonzero(tree[1:] != tree[:-1]) + 1))
-        if len(self.need) == 1:  # leaves of a tree come in the order of their values
-            best = leaves[first]
-            if self.values[best, 0].sum() < self.need[0]:
-                return None
-        else:
-            values = self.values[leaves]
-            tops = np.maximum.reduceat(values, first, axis=0)
-            spare = tops.sum(axis=0) - self.need
-            if (spare < 0.0).any():
-                return None
-            g = int(spare.argmin())
-            count = np.diff(first, append=len(leaves))
-            hits = np.flatnonzero(values[:, g] == np.repeat(tops[:, g], count))
-            best = leaves[hits[np.diff(tree[hits], prepend=-1) != 0]]
-        return self.branching.best(part, best)
-
-    def _reaches_all_over(self, part: Part, leaves: IntArray, sure: FloatArray) -> bool:
+    def _reaches_all_over(self, leaves: IntArray, part: Part) -> bool:
         """Whether every point of a part reaches the goal: even the worst leaves of all trees that lie in it do together."""
-        if not self._worst_reach(leaves, sure):
+        if self.sums.sure is None or not self.sums.surely_reach(leaves):
             return False
-        return self.method is None or self._worst_reach(self._inside(part), sure)  # prices close leaves that lie in it
-
-    def _worst_reach(self, leaves: IntArray, sure: FloatArray) -> bool:
-        first = np.flatnonzero(np.diff(self.tree[leaves], prepend=-1))
-        return bool((np.minimum.reduceat(self.values[leaves], first, axis=0).sum(axis=0) >= sure).all())
+        return self.method is None or self.sums.surely_reach(self._inside(part))  # prices close leaves that lie in it
 
     def _inside(self, part: Part) -> IntArray:
         """Return all leaves that lie in a part."""
@@ -436,7 +424,7 @@ class Splitting:
         """Search an intersection in which the goal is reached, or all of a part; say what became of it."""
         assert self.inside is not None
         if not self.reducer.goal.holds(self.incumbents.query, u[None, :])[0]:
-            tree = self.tree[self._inside(meeting)]
+            tree = self.sums.tree[self._inside(meeting)]
             if len(tree) == len(np.unique(tree)):  # one leaf of each: all points have the same scores
                 return Offer.DEAD
         if not self.inside.search(self.grid, self.box, meeting, u, self.deadline):

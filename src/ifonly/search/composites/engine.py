@@ -28,11 +28,10 @@ from ifonly.search.composites.branching import Branching, Split
 from ifonly.search.composites.exchanges import Exchanges
 from ifonly.search.composites.prices import Prices
 from ifonly.search.composites.tables import Looked, Tables
-from ifonly.search.engine import NO_SOLVER, Separable, linear_in_scores, separable
+from ifonly.search.engine import Separable, linear_in_scores
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.inputs.best_first import BestFirst, opened
 from ifonly.search.inputs.nodes import Nodes, Spent
-from ifonly.search.inputs.places import goal_rows
 from ifonly.search.progress import Progress
 from ifonly.tolerances import BEYOND_ROUNDING, ORDINARY
 
@@ -57,14 +56,10 @@ class Composites:
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Search until the box is closed, or closing it would take longer than a solver may need."""
-        question = separable(statement)
-        assert question is not None
-        incumbents, box = opened(statement, box, progress)
-        if progress.deadline.passed:
-            return Found(Ended.GAVE_UP)
-        if box.empty() is not None:
-            progress.solver = NO_SOLVER
-            return progress.found()
+        opening = opened(statement, box, progress)
+        if isinstance(opening, Found):
+            return opening
+        question, incumbents, box = opening
         search = _Search(statement, question, box, incumbents)
         if not search.is_ordinary():
             return Found(Ended.GAVE_UP)
@@ -101,7 +96,7 @@ class _Search(BestFirst[_Open]):
         enclosure = _enclosed(statement)
         assert enclosure is not None
         self.tables = Tables(enclosure, box, self.places, self.free, statement.query.factual)
-        self.rows, self.constant = goal_rows(statement, question)
+        self.rows, self.constant = question.goal.matrix(statement.margin, statement.tie)
         self.branching = Branching(self.tables, form.raw(), self.tuning)
         self.beyond = BEYOND_ROUNDING * question.goal.rounding(form, box)
         self.prices: Prices | None = None
@@ -154,12 +149,8 @@ class _Search(BestFirst[_Open]):
             part = popped[i : i + self.at_once]
             self._look(self._nodes([(node.low, node.high, node.allowed) for node in part]))
 
-    def _look(self, nodes: Nodes) -> None:
+    def _bound_all(self, nodes: Nodes) -> None:
         """Bound nodes, offer points of the best of them, and keep those that may hold a better answer."""
-        nodes = replace(nodes, budget=self.progress.budget).reduced()
-        if not len(nodes):
-            return
-        self.looked += len(nodes)
         looked = self.tables.look(nodes, self.rows, self.constant, self.prices)
         if looked is None:
             return
@@ -199,9 +190,7 @@ class _Search(BestFirst[_Open]):
         costs = np.stack([s.cost for s in spent])
         # of rows that cost the same, the one with the least to spare
         hardest = np.lexsort((looked.constant.T, -costs), axis=0)[0]
-        which = np.arange(len(nodes))
-        best = Spent(*(np.stack([getattr(s, name) for s in spent])[hardest, which] for name in Spent._fields))
-        return best, hardest, costs.max(axis=0)
+        return Spent.of_rows(spent, hardest), hardest, costs.max(axis=0)
 
     def _offer(self, points: FloatArray) -> None:
         """Offer points of nodes; where a point is all there is of a node, the model decides within rounding."""
@@ -226,15 +215,8 @@ class _Search(BestFirst[_Open]):
             value = (self.statement.form(points) @ self.rows.T + self.constant)[which, row]
             x = np.concatenate([points[:, at.places] - self.free.origin, points[:, at.entries]], axis=1)
             better = around.cheapest(slopes, value - (slopes * x).sum(axis=1), self.beyond)
-            points = self.tables.points(self.start, self._on_grid(better.numbers, around.near), better.levels)
+            points = self.tables.points(self.start, self.free.raw(better.numbers, around.near), better.levels)
             self._offer(points)
-
-    def _on_grid(self, numbers: FloatArray, near: FloatArray) -> FloatArray:
-        """Return raw numbers, those on a grid rounded away from their cheapest value."""
-        free = self.free
-        raw, step = numbers + free.origin, np.where(free.step > 0.0, free.step, 1.0)
-        up, down = (np.ceil((raw - 2.0 * free.room) / step) * step, np.floor((raw + 2.0 * free.room) / step) * step)
-        return np.where(free.step > 0.0, np.where(numbers > near, up, down), raw)
 
     def _children(self, popped: list[_Open]) -> Nodes:
         """Return the children of nodes."""

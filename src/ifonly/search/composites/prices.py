@@ -25,7 +25,8 @@ from ifonly.models.forms.enclosing import Rows
 from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.memo import cached_property
 from ifonly.search.composites.tables import Tables
-from ifonly.search.inputs.nodes import Free, Nodes
+from ifonly.search.inputs.free import Free
+from ifonly.search.inputs.nodes import Nodes
 from ifonly.solvers.linear import duals_of
 from ifonly.tolerances import CHAINED_ROUNDING
 

@@ -22,7 +22,8 @@ from ifonly.models.forms.enclosing import Atom, Enclosure, Rows
 from ifonly.models.forms.leaves import Leaves
 from ifonly.program.box import Box
 from ifonly.program.cells import Cells
-from ifonly.search.inputs.nodes import Free, Nodes
+from ifonly.search.inputs.free import Free
+from ifonly.search.inputs.nodes import Nodes
 from ifonly.search.inputs.places import Places
 from ifonly.tolerances import DUST, TINY
 

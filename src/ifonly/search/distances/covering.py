@@ -7,7 +7,7 @@ not one, the region is branched on a mixture. On grids, the points of small regi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -42,7 +42,7 @@ class _Visited:
 
     bound: float
     y: FloatArray
-    parts: list[Region]
+    parts: Sequence[Region]
     refused: float = np.inf
 
 
@@ -115,7 +115,7 @@ class Covering:
         if visited is None or visited.bound > self.budget():
             return visited
         if visited.parts and dive:
-            self._dive(Solution(found, relaxation).settled(), base)
+            self._dive(Solution(found, relaxation).unmixed(), base)
         if node.depth % tuning.list_every == 0 and visited.bound <= self.budget():
             points = listed(found, visited.y, self.budget() - constant, tuning.most_listed, tuning.looked_at)
             if points is not None:
@@ -147,7 +147,7 @@ class Covering:
         return relaxation
 
     def _dive(self, region: Region, base: FloatArray) -> None:
-        """Offer the solution in a part in which all mixtures of the one around are settled."""
+        """Offer the solution in a part in which nothing is mixed any more."""
         found = Candidates(self.terms, region)
         if not found.empty:
             self.offer(Solution(found, Relaxation.of(found, self.tuning)).point(base))

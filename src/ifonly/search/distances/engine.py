@@ -19,7 +19,6 @@ from ifonly.data.schema import Numeric
 from ifonly.events import Built
 from ifonly.models.abilities import LinearScores
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.guidance import KeepsDistance
 from ifonly.question.statement import Statement
@@ -82,7 +81,7 @@ def _by_rows(statement: Statement, box: Box, question: Separable) -> bool:
         return False
     numbers = statement.query.schema.number_starts
     known = not np.isnan(statement.query.factual[numbers]).any()
-    return known and bool(question.goal.gaps([Affine()] * statement.form.n_outputs, 0.0))
+    return known and bool(question.goal.rows())
 
 
 class _Search:
@@ -138,13 +137,9 @@ class _Search:
         """Search the whole box as one covering problem, with the goal among its rows."""
         query, progress = self.statement.query, self.progress
         form = cast("LinearScores", self.statement.form)
-        entries = np.arange(query.schema.width)
-        scores = [Affine(entries, w, float(b)) for w, b in zip(form.weights, form.intercept, strict=True)]
-        rows = []
-        for gap in self.question.goal.gaps(scores, self.statement.margin, self.statement.tie):
-            slope = np.zeros(query.schema.width)
-            np.add.at(slope, gap.columns, gap.values)
-            rows.append(Row.linear(query.schema, query.factual, slope, gap.constant))
+        weights, constant = self.question.goal.matrix(self.statement.margin, self.statement.tie)
+        slopes = zip(weights @ form.weights, weights @ form.intercept + constant, strict=True)
+        rows = [Row.linear(query.schema, query.factual, slope, float(behind)) for slope, behind in slopes]
         covering = self._covering(rows)
         terms = covering.terms
         progress.tell(Built(len(terms.numbers) + len(terms.categories), terms.n_rows))

@@ -143,8 +143,8 @@ class Solution:
                 return [self.found.region.without(entries & ~this), self.found.region.without(this)]
         return []
 
-    def settled(self) -> Region:
-        """Return a part of the region in which every mixture is settled: numbers on one piece, heaviest levels."""
+    def unmixed(self) -> Region:
+        """Return a part of the region in which no candidates are mixed: numbers on one piece, heaviest levels."""
         terms, region = self.terms, self.found.region
         for k in map(int, self.mixed):
             heavy = float(self.found.values[k, int(self.own[k].argmax())])

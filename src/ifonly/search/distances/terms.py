@@ -127,7 +127,7 @@ class Terms:
         features = [self.schema.features[int(j)] for j in own]
         kinds = [feature.dtype for feature in features if isinstance(feature, Numeric)]
         # infinity without a grid: every value is a multiple of it
-        self.steps = np.array([getattr(feature, "step", None) or np.inf for feature in features])
+        self.steps = np.array([self.schema.steps[int(j)] or np.inf for j in own])
         self.coarse = np.isinf(self.steps) & np.array([kind != _DOUBLE for kind in kinds], dtype=np.bool_)
         self.rate, self.at, self.slope = (
             np.array([getattr(row, name)[own] for row in rows]).reshape(len(rows), len(own))

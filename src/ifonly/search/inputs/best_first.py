@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
@@ -16,13 +17,13 @@ import numpy as np
 from ifonly.program.box import Box
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
-from ifonly.search.engine import NO_SOLVER, Separable
+from ifonly.search.engine import NO_SOLVER, Separable, separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.inputs.nodes import Nodes
 from ifonly.search.inputs.places import Places
 from ifonly.search.progress import Progress
 
-__all__ = ["BestFirst", "Pace", "opened"]
+__all__ = ["BestFirst", "Pace", "narrowed", "opened"]
 
 Node = TypeVar("Node")
 
@@ -61,14 +62,30 @@ class Pace(Protocol):
         ...
 
 
-def opened(statement: Statement, box: Box, progress: Progress) -> tuple[Incumbents, Box]:
-    """Return the heuristics of a search, with a first incumbent if there is one, and what its budget leaves of the box."""
+def opened(statement: Statement, box: Box, progress: Progress) -> tuple[Separable, Incumbents, Box] | Found:
+    """Return the question, the heuristics with a first incumbent if there is one, and what its budget leaves of the box.
+
+    Or how the search has ended before its first node.
+    """
+    question = separable(statement)
+    assert question is not None
     incumbents = Incumbents.of(statement, box, progress)
     incumbents.open()
     progress.tell_best()
+    left = narrowed(incumbents, box)
+    return left if isinstance(left, Found) else (question, incumbents, left)
+
+
+def narrowed(incumbents: Incumbents, box: Box) -> Box | Found:
+    """Return what the budget leaves of a box; or how the search has ended: without time, or with nothing left of it."""
+    progress = incumbents.progress
     if progress.deadline.passed:
-        return incumbents, box
-    return incumbents, incumbents.reducer.within(box, progress.budget)
+        return Found(Ended.GAVE_UP)
+    box = incumbents.reducer.within(box, progress.budget)
+    if box.empty() is None:
+        return box
+    progress.solver = NO_SOLVER
+    return progress.found()
 
 
 class BestFirst(ABC, Generic[Node]):
@@ -160,8 +177,15 @@ class BestFirst(ABC, Generic[Node]):
     def _work(self) -> int:
         """Return the work of bounding one node."""
 
-    @abstractmethod
     def _look(self, nodes: Nodes) -> None:
+        """Look at what the budget leaves of nodes."""
+        nodes = replace(nodes, budget=self.progress.budget).reduced()
+        self.looked += len(nodes)
+        if len(nodes):
+            self._bound_all(nodes)
+
+    @abstractmethod
+    def _bound_all(self, nodes: Nodes) -> None:
         """Bound nodes, offer points of the best of them, and keep those that may hold a better answer."""
 
     @abstractmethod

@@ -55,7 +55,7 @@ class OverInputs(BestFirst[Node], Generic[Node]):
         self.splits = Splits(self.progress.ledger)
 
     # -- points --------------------------------------------------------------------------------------------------
-    def _settle(self, points: list[FloatArray]) -> None:
+    def _offer_points(self, points: list[FloatArray]) -> None:
         """Offer single points, after which there is nothing left of their nodes; the model decides where rounding might."""
         refused = [u for u in points if not self.incumbents.offer(u)]
         if refused:
@@ -64,10 +64,7 @@ class OverInputs(BestFirst[Node], Generic[Node]):
     def _point(self, numbers: FloatArray, levels: IntArray, near: FloatArray) -> FloatArray:
         """Return a canonical point; numbers on a grid are rounded away from their cheapest value."""
         u = self.start.copy()
-        raw, step = numbers + self.free.origin, np.where(self.free.step > 0.0, self.free.step, 1.0)
-        up = np.ceil((raw - 2.0 * self.free.room) / step) * step
-        down = np.floor((raw + 2.0 * self.free.room) / step) * step
-        u[self.places.places] = np.where(self.free.step > 0.0, np.where(numbers > near, up, down), raw)
+        u[self.places.places] = self.free.raw(numbers, near)
         u[self.places.entries] = 0.0
         u[self.places.entries[levels]] = 1.0
         return self.places.schema.stored(u)

@@ -27,11 +27,11 @@ from ifonly.models.abilities import NearestRows, distance_from_ties
 from ifonly.program.box import Box
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
-from ifonly.search.engine import NO_SOLVER, Separable, linear_in_scores, separable
+from ifonly.search.engine import Separable, linear_in_scores, separable
 from ifonly.search.incumbents import Incumbents
+from ifonly.search.inputs.best_first import narrowed
 from ifonly.search.inputs.branching import Open, OverInputs
 from ifonly.search.inputs.nodes import Nodes
-from ifonly.search.inputs.places import goal_rows
 from ifonly.search.progress import Progress
 from ifonly.tolerances import BEYOND_ROUNDING, CHAINED_ROUNDING, DUST, ORDINARY
 
@@ -62,13 +62,10 @@ class Neighbours:
         if not search.is_ordinary():
             return Found(Ended.GAVE_UP)
         search.open_up()
-        box = incumbents.reducer.within(box, progress.budget)
-        if progress.deadline.passed:
-            return Found(Ended.GAVE_UP)
-        if box.empty() is not None:
-            progress.solver = NO_SOLVER
-            return progress.found()
-        search = _Search(statement, question, box, incumbents)
+        left = narrowed(incumbents, box)
+        if isinstance(left, Found):
+            return left
+        search = _Search(statement, question, left, incumbents)
         progress.tell(Built(len(search.constant), search.free.n_features))
         return search.found(search.run())
 
@@ -128,7 +125,7 @@ class _Search(OverInputs[_Node]):
         that.
         """
         quotas = []
-        for weights, constant in zip(*goal_rows(self.statement, question), strict=True):
+        for weights, constant in zip(*question.goal.matrix(self.statement.margin, self.statement.tie), strict=True):
             gain = values @ weights
             levels = np.unique(gain)[1:]
             some = np.unique(np.linspace(0, len(levels) - 1, self.tuning.most_levels).astype(np.int64))
@@ -147,12 +144,10 @@ class _Search(OverInputs[_Node]):
         rows = sum(len(quota.rows) for quota in self.quotas)
         return rows * (self.k + self.tuning.rivals) * max(1, int(self.slopes.shape[1]))
 
-    def _look(self, nodes: Nodes) -> None:
+    def _bound_all(self, nodes: Nodes) -> None:
         """Bound nodes one by one, offer a point of each, and keep those that may hold a better answer."""
-        nodes = replace(nodes, budget=self.progress.budget).reduced()
         single = []
         for n in range(len(nodes)):
-            self.looked += 1
             node = nodes.pick(np.array([n]))
             bounds = self._bounds(node, self.given[int(node.name[0])])
             hardest = max(bounds, key=lambda b: b.cost, default=None)

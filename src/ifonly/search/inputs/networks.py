@@ -12,7 +12,7 @@ become small slowly: the search is given up, and a solver takes over with its in
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,15 +21,13 @@ from ifonly.events import Built
 from ifonly.models.abilities import Layered
 from ifonly.models.forms.backward import Layers
 from ifonly.program.box import Box
-from ifonly.program.mip import Affine
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
-from ifonly.search.engine import NO_SOLVER, Separable, fills_gaps, separable
+from ifonly.search.engine import Separable, fills_gaps, separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.inputs.best_first import opened
 from ifonly.search.inputs.branching import Open, OverInputs
-from ifonly.search.inputs.nodes import Nodes, Spent
-from ifonly.search.inputs.places import goal_rows
+from ifonly.search.inputs.nodes import Nodes, Spent, as_inputs
 from ifonly.search.inputs.splits import Splits
 from ifonly.search.progress import Progress
 from ifonly.tolerances import BEYOND_ROUNDING, ORDINARY
@@ -51,19 +49,16 @@ class Networks:
         question = separable(statement)
         if question is None or statement.costs().curves:
             return False
-        return bool(question.goal.gaps([Affine()] * form.n_outputs, 0.0))
+        return bool(question.goal.rows())
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Search until the box is closed, or closing it would take longer than a solver may need."""
-        question = separable(statement)
-        assert question is not None
-        incumbents, box = opened(statement, box, progress)
-        if progress.deadline.passed:
-            return Found(Ended.GAVE_UP)
-        if box.empty() is not None:
-            Splits(progress.ledger).write()
-            progress.solver = NO_SOLVER
-            return progress.found()
+        opening = opened(statement, box, progress)
+        if isinstance(opening, Found):
+            if opening.ended is not Ended.GAVE_UP:
+                Splits(progress.ledger).write()
+            return opening
+        question, incumbents, box = opening
         search = Search(statement, question, box, incumbents)
         if search.is_too_large() or not search.is_ordinary():
             return Found(Ended.GAVE_UP)
@@ -92,7 +87,7 @@ class Search(OverInputs[Open]):
         """Return the rows of the goal over the free inputs."""
         form, at = self.statement.form, self.places
         assert isinstance(form, Layered)
-        rows, constant = goal_rows(self.statement, question)
+        rows, constant = question.goal.matrix(self.statement.margin, self.statement.tie)
         free = np.concatenate([at.places, at.entries])
         return Layers.of(form.blocks, (rows @ form.weights, rows @ form.constant + constant), free, at.origin, at.size)
 
@@ -113,12 +108,8 @@ class Search(OverInputs[Open]):
     def _work(self) -> int:
         return self.layers.work + self.tuning.per_entry * self._in_knapsacks
 
-    def _look(self, nodes: Nodes) -> None:
+    def _bound_all(self, nodes: Nodes) -> None:
         """Bound nodes, offer points of the best of them, and keep those that may hold a better answer."""
-        nodes = replace(nodes, budget=self.progress.budget).reduced()
-        if not len(nodes):
-            return
-        self.looked += len(nodes)
         planes = self.layers.planes(nodes)
         rows = range(planes.slopes.shape[1])
         spent = [nodes.cheapest(planes.slopes[:, r], planes.constant[:, r], self.beyond) for r in rows]
@@ -127,7 +118,7 @@ class Search(OverInputs[Open]):
         cost = costs.max(axis=0)
         cost = np.where(np.isnan(cost), self.free.elsewhere, cost)  # what is no number bounds nothing
         which = np.arange(len(nodes))
-        best = Spent(*(np.stack([getattr(s, name) for s in spent])[hardest, which] for name in Spent._fields))
+        best = Spent.of_rows(spent, hardest)
         self._offer(nodes, best, cost)
         keep = np.flatnonzero((cost <= self.progress.budget) & np.isfinite(cost))
         worth = np.where(best.rate > 0.0, best.rate, 1.0)[:, None]
@@ -141,7 +132,7 @@ class Search(OverInputs[Open]):
             level = int(best.levels[i, along - self.free.n_numbers]) if along >= self.free.n_numbers else -1
             node = Open(int(nodes.name[i]), nodes.low[i], nodes.high[i], nodes.allowed[i], along, level)
             self._push(float(cost[i]), node)
-        self._settle(points)
+        self._offer_points(points)
 
     # -- incumbents ----------------------------------------------------------------------------------------------
     def _offer(self, nodes: Nodes, best: Spent, cost: FloatArray) -> None:
@@ -155,8 +146,7 @@ class Search(OverInputs[Open]):
         for _ in range(self.tuning.polishes + 1):
             for x, chosen, near in zip(numbers, levels, some.near, strict=True):
                 self.incumbents.offer(self._point(x, chosen, near))
-            x = np.concatenate([numbers, np.zeros((len(some), len(self.places.entries)))], axis=1)
-            np.put_along_axis(x, len(self.places.numbers) + levels, 1.0, axis=1)
+            x = as_inputs(numbers, levels, len(self.places.places) + len(self.places.entries))
             slopes, constant = self.layers.tangents(x)
             value = (slopes @ x[:, :, None])[:, :, 0] + constant
             row = value.argmin(axis=1)

@@ -8,6 +8,7 @@ and squares are replaced by lines below them, so it is a bound in any case (Sinh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,129 +17,12 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.memo import cached_property
-from ifonly.tolerances import DUST, FLOAT64_ROOM, ON_GRID, ROUNDING, TINY, TOLD_STEP
+from ifonly.search.inputs.free import Free
+from ifonly.tolerances import DUST, FLOAT64_ROOM, ROUNDING, TINY
 
-__all__ = ["Free", "Nodes", "Spent", "told_steps"]
+__all__ = ["Nodes", "Spent", "as_inputs"]
 
 BoolArray = npt.NDArray[np.bool_]
-
-
-def told_steps(step: FloatArray, size: FloatArray) -> FloatArray:
-    """Return the spacings of grids; 0, as for continuous numbers, where rounding takes a tenth of a step or more.
-
-    Whole numbers around 1e15 are exact, but a room of `FLOAT64_ROOM` around them holds their neighbours as well.
-    """
-    return np.where(FLOAT64_ROOM * size < TOLD_STEP * step, step, 0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Free:
-    """The features that a search may change: numbers, counted from an origin, and categories with their levels.
-
-    Attributes
-    ----------
-    home
-        Per number: the factual's value, from the origin.
-    origin
-        Per number: the raw value that counts as 0.
-    rate, square, price
-        Per number: a change by ``d`` costs ``rate |d| + square d^2 + price [d != 0]``.
-    step
-        Per number: the spacing of its grid; 0 where it is continuous, or its values are too large to tell their grid.
-    size
-        Per number: the largest absolute raw value, of which rounding takes its share.
-    level_cost
-        Per level: its cost.
-    first
-        Per category: the place of its first level.
-    level_home
-        Per level: whether it is the factual's.
-    elsewhere
-        What the other features cost.
-    most
-        How many of these features may change.
-    """
-
-    home: FloatArray
-    origin: FloatArray
-    rate: FloatArray
-    square: FloatArray
-    price: FloatArray
-    step: FloatArray
-    size: FloatArray
-    level_cost: FloatArray
-    first: IntArray
-    level_home: BoolArray
-    elsewhere: float
-    most: int
-
-    @cached_property
-    def owner(self) -> IntArray:
-        """Per level: its category."""
-        sizes = np.diff(np.append(self.first, len(self.level_cost)))
-        return np.repeat(np.arange(len(self.first)), sizes)
-
-    @cached_property
-    def room(self) -> FloatArray:
-        """Per number: how far from a point of its grid a computed value may lie that is meant to be on it."""
-        return np.asarray(ON_GRID * self.step + FLOAT64_ROOM * self.size * (self.step > 0.0))
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.home) + len(self.first)
-
-    @property
-    def n_numbers(self) -> int:
-        """Number of numeric features."""
-        return len(self.home)
-
-    def cost(self, distance: FloatArray) -> FloatArray:
-        """Return what numbers cost at a distance from home."""
-        return np.asarray(self.rate * distance + self.square * distance**2 + self.price * (distance > 0.0))
-
-    def reach(self, spare: FloatArray) -> FloatArray:
-        """Return the distance from home that numbers may have for this much each, rounded up; 0 below their price."""
-        left = np.maximum(spare - self.price, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):  # where nothing costs, or there is no limit
-            far = 2.0 * left / (self.rate + np.sqrt(self.rate**2 + 4.0 * self.square * left))
-        far = np.where(
-            (self.rate + self.square > 0.0) & ~np.isnan(far), far, np.where(spare >= self.price, np.inf, 0.0)
-        )
-        return np.asarray(far * (1.0 + ROUNDING))
-
-    def snapped(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return intervals from grid point to grid point, a little wider than these, so that no point is lost to rounding."""
-        step = np.where(self.step > 0.0, self.step, 1.0)
-        raw_low, raw_high = low + self.origin, high + self.origin
-        from_ = np.ceil((raw_low - 2.0 * self.room) / step) * step - self.origin - self.room
-        to = np.floor((raw_high + 2.0 * self.room) / step) * step - self.origin + self.room
-        on_grid = (self.step > 0.0) & (high > low)
-        return np.where(on_grid, np.maximum(low, from_), low), np.where(on_grid, np.minimum(high, to), high)
-
-    def split(self, k: int, low: float, high: float) -> tuple[list[tuple[float, float]], float]:
-        """Split a number: what it is now, less and more, where that makes a difference to the cost; else two halves.
-
-        Also return the value that divides the halves, or that the three parts are of.
-        """
-        home, step, origin, room = (float(a[k]) for a in (self.home, self.step, self.origin, self.room))
-        counts = self.price[k] > 0.0 or self.most < self.n_features
-        if low <= home <= high and (counts or low < home < high):
-            if not counts:
-                return [(low, home), (home, high)], home
-            if not step:
-                below, above = np.nextafter(home, -np.inf), np.nextafter(home, np.inf)
-            else:
-                below = (np.ceil((home + origin - 2.0 * room) / step) - 1.0) * step - origin + room
-                above = (np.floor((home + origin + 2.0 * room) / step) + 1.0) * step - origin - room
-            return [(low, float(below)), (home, home), (float(above), high)], home
-        middle = 0.5 * (low + high)
-        if step:
-            cell = float(np.floor((middle + origin) / step)) * step - origin
-            return [(low, cell + room), (cell + step - room, high)], cell + 0.5 * step
-        if not low < middle < high:
-            return [(low, low), (high, high)], low
-        return [(low, middle), (middle, high)], middle
 
 
 class Spent(NamedTuple):
@@ -164,9 +48,23 @@ class Spent(NamedTuple):
     rate: FloatArray
     excess: FloatArray
 
+    @classmethod
+    def of_rows(cls, spent: Sequence[Spent], row: IntArray) -> Spent:
+        """Return, for each node, what is spent by one of several functions: that of its row."""
+        node = np.arange(len(row))
+        return cls(*(np.stack(part)[row, node] for part in zip(*spent, strict=True)))
+
     def pick(self, which: IntArray) -> Spent:
         """Return those of some of the nodes."""
         return Spent(self.cost[which], self.numbers[which], self.levels[which], self.rate[which], self.excess[which])
+
+
+def as_inputs(numbers: FloatArray, levels: IntArray, width: int) -> FloatArray:
+    """Return points as numbers, then 1 for each chosen level and 0 for the others, then 0 up to a width."""
+    x = np.zeros((len(numbers), width))
+    x[:, : numbers.shape[1]] = numbers
+    np.put_along_axis(x, numbers.shape[1] + levels, 1.0, axis=1)
+    return x
 
 
 class _Items(NamedTuple):

@@ -1,4 +1,4 @@
-"""Features that a branch and bound over inputs may change: where they stand, what they cost, and the goal's rows."""
+"""Places of the features that a branch and bound over inputs may change, in the schema and in the canonical vector."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ifonly.data.schema import Numeric, Schema
 from ifonly.program.box import Box
 from ifonly.question.statement import Statement
 from ifonly.search.engine import Separable
-from ifonly.search.inputs.nodes import Free, told_steps
+from ifonly.search.inputs.free import Free, told_steps
 
-__all__ = ["Places", "goal_rows"]
+__all__ = ["Places"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Places:
         fixed = self.start.copy()
         fixed[self.places], fixed[self.entries] = query.factual[self.places], query.factual[self.entries]
         changed = int(query.changed(fixed[None, :])[0].sum())
-        steps = [self.schema.features[j].step or 0.0 for j in numbers]  # type: ignore[union-attr]
+        steps = [self.schema.steps[j] or 0.0 for j in numbers]
         sizes = [self.schema.features[j].width for j in self.categories]
         return Free(
             home=query.factual[self.places] - self.origin[self.places],
@@ -86,12 +86,3 @@ class Places:
             elsewhere=float(costs.per_feature(query, fixed[None, :])[0].sum()),
             most=question.most - changed,
         )
-
-
-def goal_rows(statement: Statement, question: Separable) -> tuple[FloatArray, FloatArray]:
-    """Return the rows of the goal as weights of the scores and constants: ``weights @ scores + constant >= 0``."""
-    rows = question.goal.rows(statement.margin, statement.tie)
-    weights = np.zeros((len(rows), statement.form.n_outputs))
-    for weight, row in zip(weights, rows, strict=True):
-        np.add.at(weight, row.columns, row.values)
-    return weights, np.array([row.constant - row.least for row in rows])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ifonly._moved import forwarding
 from ifonly.search.linear.ellipsoid import Ellipsoid
 from ifonly.search.linear.engine import Knapsack
 
 __all__ = ["Ellipsoid", "Knapsack"]
 
-_MOVED = ("Mover", "Row", "goal_row", "jumps_of", "movers_of", "one_linear_row")
-__getattr__ = forwarding(__name__, dict.fromkeys(_MOVED, "ifonly.search.linear.engine"))
+if not TYPE_CHECKING:  # to type checkers, what is not above is not there
+    __getattr__ = forwarding(__name__)

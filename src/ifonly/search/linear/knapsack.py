@@ -133,18 +133,18 @@ class Search:
         """Search some features, least bound first; the others stay."""
         table = [self._entry(j, self._whole(j)) for j in movers]
         heap: list[tuple[float, int, Node]] = [(-inf, 0, Node({}, table))]
-        settled, nodes, work, known = inf, 0, 0, self.known
+        least_leaf, nodes, work, known = inf, 0, 0, self.known
         while heap and heap[0][0] < known.budget:
             too_many = nodes >= self.tuning.most_nodes or work > self.tuning.most_entries
             if too_many or self.deadline.passed:
                 ended = Ended.GAVE_UP if too_many else Ended.LIMIT
-                return self._answer(ended, min(heap[0][0], settled, known.value))
+                return self._answer(ended, min(heap[0][0], least_leaf, known.value))
             _, name, node = heapq.heappop(heap)
             nodes, work = nodes + 1, work + len(node.table)
             bound, price, top, fork = self._bound(node)
             self.tree[name] = None if bound == inf else price
             if top is None or fork is None:
-                settled = min(settled, bound)
+                least_leaf = min(least_leaf, bound)
             elif bound < known.budget:
                 j = fork[0]
                 choice = node.choices.get(j) or self._whole(j)
@@ -155,9 +155,9 @@ class Search:
                 for side, part in enumerate(sides):
                     table = [*others, self._entry(j, part)] if part.must else others
                     heapq.heappush(heap, (bound, 2 * nodes + side, Node({**node.choices, j: part}, table, price)))
-        if settled < known.budget - _DUST * abs(known.value):
-            # rounding kept a settled node from delivering what its bound promised
-            return self._answer(Ended.GAVE_UP, min(settled, known.value))
+        if least_leaf < known.budget - _DUST * abs(known.value):
+            # rounding kept a leaf from delivering what its bound promised
+            return self._answer(Ended.GAVE_UP, min(least_leaf, known.value))
         self.tree |= {name: node.price for _, name, node in heap}
         return self._answer(Ended.CLOSED, inf if known.best is None else min(known.value, known.budget))
 

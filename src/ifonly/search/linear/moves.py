@@ -138,7 +138,7 @@ class Top(NamedTuple):
 
 
 class Bounded(NamedTuple):
-    """A node's bound, the multiplier that gives it, the top of its Lagrangian, and where to branch (None: it is settled)."""
+    """A node's bound, the multiplier that gives it, the top of its Lagrangian, and where to branch (None: it is a leaf)."""
 
     bound: float
     price: float
@@ -180,7 +180,7 @@ class Answer:
     """
 
     ended: Ended
-    moves: dict[int, float] | None = None
+    moves: Mapping[int, float] | None = None
     cost: float = inf
     bound: float = -inf
     better: Sequence[dict[int, float]] = ()
