@@ -28,7 +28,7 @@ from ifonly.question.trail import Leaf, Ledger, Split, events
 from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.proof import unpack
 from ifonly.runtime.deadline import Deadline
-from ifonly.search.cells import cost_tables, splitting
+from ifonly.search.cells import cost_tables, sums
 from ifonly.search.linear import knapsack
 from portions import one_in
 from proof_cases import MODELS, NEVER, Case, cases, judged, optimum, table
@@ -188,14 +188,17 @@ def _of_forests(seeds: range) -> Iterator[Case]:
 @pytest.mark.parametrize("rule", one_in(2, ["goal", "cost"]))
 def test_a_search_that_prunes_too_much_is_refused(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IFONLY_KERNEL", "numpy")  # only the twin can be made wrong from here
-    best, least = splitting.Splitting._best, cost_tables.CellCosts.least
-    if rule == "goal":  # a part counts as out of reach when only its first tree's leaf is good enough
+    best, least = sums.Sums.best, cost_tables.CellCosts.least
+    if (
+        rule == "goal"
+    ):  # a part counts as out of reach though its best leaves are good enough, the more so the later it comes
+        looks = itertools.count(1)
 
-        def greedy(self: Any, part: Any, leaves: Any) -> Any:
-            self.need = self.need + 0.1 * np.abs(self.need).max() + 0.05 * (self.parts > 1)
-            return best(self, part, leaves)
+        def greedy(self: sums.Sums, leaves: Any) -> Any:
+            more = 0.1 * next(looks) * (np.abs(self.need).max() + 0.5)
+            return best(replace(self, need=self.need + more), leaves)
 
-        monkeypatch.setattr(splitting.Splitting, "_best", greedy)
+        monkeypatch.setattr(sums.Sums, "best", greedy)
     else:  # costs count three times
         monkeypatch.setattr(
             cost_tables.CellCosts, "least", lambda self, part: tuple(3.0 * c for c in least(self, part))
