@@ -132,8 +132,8 @@ class Grid:
         """
         away, far = self.changed(part)
         room = most - self.changed_elsewhere
-        if budget == np.inf and room >= len(away) + len(far):
-            return leaves
+        if (budget == np.inf or not self.cost.any()) and room >= len(away) + len(far):
+            return leaves  # of l-infinity, too: there cells cost nothing, and what the radius leaves out has no cells
         numbers, levels = self.least(part)
         paid = (self.elsewhere + float(numbers.sum())) + float(levels.sum())
         more, changes = np.zeros(len(leaves)), np.zeros(len(leaves), dtype=np.int64)
