@@ -70,13 +70,36 @@ class Incumbents:
     def climb(self) -> Known | None:
         """Carry out one change after the other that lifts the scores most: where few may change, or nothing is known yet."""
         brackets = self.reducer.brackets
-        most = min((d.at_most() for d in self.statement.demands if isinstance(d, Counts)), default=len(self.schema))
-        if brackets is None or (self.best is not None and most >= len(self.schema)):
+        if brackets is None or (self.best is not None and self.most >= len(self.schema)):
             return self.best
-        u = self._climbed(brackets, most)
-        if u is not None:
-            self.offer(self.shrunk(u, TreeScan(brackets, u)))
+        self._climb(brackets)
         return self.best
+
+    def climb_from_each(self) -> Known | None:
+        """Climb from the best change of one feature after the other until there is an incumbent.
+
+        Where few may change, it matters which one is the first.
+        """
+        brackets = self.reducer.brackets
+        if brackets is None or self.best is not None:
+            return self.best
+        gaps = _singles(TreeScan(brackets, self.start))[self.menu.place].min(axis=1)
+        order = np.argsort(-gaps, kind="stable")
+        order = order[~self.stays[order]]
+        for place in np.sort(np.unique(self.menu.feature[order], return_index=True)[1]):
+            if self.deadline.passed or self._climb(brackets, int(order[place])):
+                break
+        return self.progress.best
+
+    @cached_property
+    def most(self) -> int:
+        """Number of features that may change."""
+        return min((d.at_most() for d in self.statement.demands if isinstance(d, Counts)), default=len(self.schema))
+
+    def _climb(self, brackets: Brackets, first: int | None = None) -> bool:
+        """Climb, shrink what that leads to, and offer it; say if it is taken."""
+        u = self._climbed(brackets, self.most, first)
+        return u is not None and self.offer(self.shrunk(u, TreeScan(brackets, u)))
 
     def quick(self) -> Known | None:
         """Look at what the demands propose, and at changes of single features."""
@@ -255,6 +278,14 @@ class Incumbents:
         """Every change of one feature."""
         return self.reducer.menu(self.box)
 
+    @cached_property
+    def stays(self) -> npt.NDArray[np.bool_]:
+        """Whether an entry of the menu leaves its feature as it is at the start."""
+        menu = self.menu
+        number = np.array([isinstance(feature, Numeric) for feature in self.schema.features])[menu.feature]
+        at = np.asarray(self.schema.starts)[menu.feature] + np.where(number, 0, menu.value).astype(np.int64)
+        return np.asarray(self.start[at] == np.where(number, menu.value, 1.0))
+
     def _single_change(self, scan: TreeScan) -> FloatArray | None:
         """Return the cheapest change of one feature that gives the wanted outcome."""
         valid = reached(_singles(scan)[self.menu.place])
@@ -290,10 +321,19 @@ class Incumbents:
             scan.move(j, int(menu.position[best]))
             now[j] = menu.cost[best]
 
-    def _climbed(self, brackets: Brackets, most: int) -> FloatArray | None:
-        """Return a point with at most so many changes that reaches the goal; when they are used up, they are exchanged."""
+    def _climbed(self, brackets: Brackets, most: int, first: int | None) -> FloatArray | None:
+        """Return a point with at most so many changes that reaches the goal; when they are used up, they are exchanged.
+
+        `first`: the entry of the menu to begin with.
+        """
         u, scan, changed = self.start.copy(), TreeScan(brackets, self.start), list[int]()
+        if first is not None and most > 0:
+            changed.append(int(self.menu.feature[first]))
+            self.carry_out(u, first)
+            scan.move(changed[0], int(self.menu.position[first]))
         level = float(scan.here().min())
+        if changed and level >= -_TIE:
+            return u
         while not self.deadline.passed:
             best = self._lifts(scan, changed, most)
             dropped = -1

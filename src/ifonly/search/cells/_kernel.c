@@ -24,6 +24,7 @@
 #include "_kernel.h"
 #include "_kernel_trail.h"
 #include "_kernel_parts.h"
+#include "_kernel_reach.h"
 #include "_kernel_branching.h"
 #include "_prices.h"
 

@@ -47,6 +47,7 @@ struct Prices {
     Steps *row_steps;
     int32_t *row_paid;
     unsigned char *is_kept;                            /* per leaf, while a walk is made */
+    char *met;                                         /* per split, while a record is read */
     double *base, *gain, *taken, *paid;                /* per feature */
     double room_gain, next_gain;                       /* the least gain taken where no more may be; the largest that is not */
     double rounding;                                   /* of the last value */
@@ -70,7 +71,7 @@ static void release_prices(Prices *p) {
         p->best_above, p->push_below, p->push_above, p->square, p->pay_below, p->pay_above, p->cell_below, p->cell_above,
         p->worth, p->leaf_worth, p->base, p->gain, p->taken, p->paid, p->chosen, p->other, p->ended, p->begun, p->point,
         p->point_leaf, p->found, p->point_tops, p->of_number, p->trees_of, p->moved_tree, p->moved_leaf, p->base_below, p->base_above, p->fine_below, p->fine_above,
-        p->names, p->paid_at, p->paid_number, p->walk, p->share, p->sums, p->is_kept,
+        p->names, p->paid_at, p->paid_number, p->walk, p->share, p->sums, p->is_kept, p->met,
         p->row_value, p->row_goals, p->row_steps, p->row_paid, p->weight, p->best_weight, p->push_weight, p->slack,
     };
     for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) free(blocks[i]);
@@ -97,20 +98,44 @@ static int write_record(const Search *s, Prices *p, size_t at) {
     return 1;
 }
 
-static void read_record(Search *s, Prices *p) {
-    /* The prices of the parent, of splits that are still active. */
+static void mark_met(const Search *s, Prices *p, char met) {
+    /* The splits at which a leaf of the part at hand ends or begins. */
+    const int32_t *own = s->lists + s->own, *leaves = own + s->n_trees + 1;
+    for (int32_t t = 0; t < s->n_trees; t++)
+        for (int32_t i = own[t]; own[t + 1] - own[t] > 1 && i < own[t + 1]; i++)
+            for (uint32_t r = s->range_first[leaves[i]]; r < s->range_first[leaves[i] + 1]; r++) {
+                if (p->range_end[r] >= 0) p->met[p->range_end[r]] = met;
+                if (p->range_begin[r] >= 0) p->met[p->range_begin[r]] = met;
+            }
+}
+
+static void read_record(Search *s, Prices *p, int all) {
+    /* The prices of the parent, of splits that are still active; where no open leaf ends or begins, they move on to the next
+       split below (above), unless all are asked for. */
     Record *r = record_at(p, p->record);
     const int32_t *ids = record_ids(s, r), *own = s->lists + s->own;
+    const double *below = record_below(s, r), *above = record_above(s, r);
+    double moved = 0.0;
+    int32_t tree = -1, number = -1, behind = 0;  /* behind: the first active split of this tree and number */
     p->mu = r->mu, p->n = 0, p->fresh = r->mu == 0.0;
     memcpy(p->weight, record_weights(r), 8 * (size_t)s->n_goals);
+    if (!all) mark_met(s, p, 1);
     for (int64_t i = 0; i < r->n; i++) {
         int32_t split = ids[i], k = p->number[split], t = p->tree[split];
         if (p->cell[split] < s->low[k] || p->cell[split] >= s->high[k] || own[t + 1] - own[t] < 2) continue;
-        p->id[p->n] = split;
-        p->below[p->n] = record_below(s, r)[i];
-        p->above[p->n++] = record_above(s, r)[i];
-        p->fresh &= record_below(s, r)[i] == 0.0 && record_above(s, r)[i] == 0.0;
+        if (t != tree || k != number) tree = t, number = k, behind = p->n, moved = 0.0;
+        if (all || p->met[split]) {
+            p->id[p->n] = split;
+            p->below[p->n] = below[i];
+            p->above[p->n++] = moved + above[i];
+            moved = 0.0;
+        } else {
+            if (p->n > behind) p->below[p->n - 1] += below[i];
+            moved += above[i];
+        }
     }
+    for (int32_t i = 0; i < p->n; i++) p->fresh &= p->below[i] == 0.0 && p->above[i] == 0.0;
+    if (!all) mark_met(s, p, 0);
 }
 
 #include "_prices_walks.h"
@@ -181,11 +206,12 @@ static void charge_most(Search *s, Prices *p) {
 static int priced(Search *s, int32_t steps) {
     /* Improve the prices, close what they close, and keep them for the children; PRUNED, NO_ROOM, FOUND or UNDECIDED. */
     Prices *p = s->prices;
+    if (!s->sure && !s->keeps_trail && !keep_reached(s)) return PRUNED;  /* the checker of proofs does not know this rule */
     if (!keep_walk(s, p, s->list, (size_t)s->lists[s->list + (size_t)s->n_trees])) return NO_ROOM;
     size_t walked = (size_t)s->lists[s->own + (size_t)s->n_trees];
     line_up(s, p);
     charge_most(s, p);
-    read_record(s, p);
+    read_record(s, p, keeps_prices(s, p));
     if (keeps_prices(s, p)) keep_base(p);
     int said = improve(s, steps);
     if (said >= 0 && keeps_prices(s, p)) {
@@ -313,7 +339,7 @@ static int reserve_prices(Search *s, Prices *p) {
     double **of_cells[] = {&p->cell_below, &p->cell_above, &p->worth};
     double **of_features[] = {&p->base, &p->gain, &p->taken, &p->paid};
     int32_t **whole[] = {&p->chosen, &p->other, &p->point, &p->found};
-    int fine = (p->id = malloc(4 * n)) && (p->ended = calloc(cells, 4)) && (p->begun = calloc(cells, 4)) &&
+    int fine = (p->id = malloc(4 * n)) && (p->met = calloc(n, 1)) && (p->ended = calloc(cells, 4)) && (p->begun = calloc(cells, 4)) &&
                (p->point_leaf = malloc(4 * trees)) && (p->point_tops = malloc(8 * trees * (size_t)s->n_goals)) &&
                (p->moved_tree = malloc(4 * trees)) && (p->moved_leaf = malloc(4 * trees)) && (p->leaf_worth = calloc((size_t)s->n_leaves, 8));
     for (size_t i = 0; fine && i < sizeof(of_splits) / sizeof(of_splits[0]); i++) fine = (*of_splits[i] = calloc(n, 8)) != NULL;

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import IntArray
+from ifonly.search.cells.cost_tables import CellCosts
 from ifonly.search.cells.grids import Grid, Part
 from ifonly.search.cells.improving import Improved
 
@@ -132,6 +133,23 @@ class Branching:
         if not self.grid.numbers:
             return Part(part.low, part.high, common)
         return Part(best.begin.max(axis=1), best.end.min(axis=1), common)
+
+    def cheaper(self, table: CellCosts, part: Part, meeting: Part, *, taken: bool) -> list[Part]:
+        """Branch so that points which are cheaper than the intersection, by one table of costs, lie in the other child.
+
+        `taken`: its cheapest point is the incumbent.
+        """
+        grid, here, there = self.grid, table.least(part), table.least(meeting)
+        dearer = np.concatenate([there[0] - here[0], there[1] - here[1]])
+        k = int(dearer.argmax()) if dearer.size else -1
+        if k < 0 or dearer[k] <= 0.0:
+            return [] if taken else self.anywhere(part)
+        if k >= len(grid.numbers):
+            span = np.zeros(len(grid.entries), dtype=np.bool_)
+            span[grid.span(k - len(grid.numbers))] = True
+            return [part.levels(~span | meeting.allowed), part.levels(~(span & meeting.allowed))]
+        at = int(min(max(table.cheapest[k], meeting.low[k]), meeting.high[k]))
+        return self.halves(part, k, at - 1 if at > table.cheapest[k] else at)
 
     def anywhere(self, part: Part) -> list[Part]:
         """Split a part whose cheapest point was refused by the last digits of a sum, or by the number of changes."""

@@ -18,6 +18,7 @@ from ifonly.program.cells import Cells
 from ifonly.question.trail import Ledger
 from ifonly.search.cells.cost_tables import CellCosts, Layout, Part, joined, starts
 from ifonly.search.reduce import Reducer
+from ifonly.tolerances import DUST as _DUST
 
 __all__ = ["Grid", "Part"]
 
@@ -116,6 +117,35 @@ class Grid:
             span = self.span(int(c))
             leaves = leaves[self.holds[span][part.allowed[span]][:, leaves].any(axis=0)]
         return leaves
+
+    def inhabited(self) -> BoolArray:
+        """Whether some admissible value of each feature reaches a leaf."""
+        some = np.asarray((self.begin <= self.end).all(axis=0))
+        if self.entries.size:
+            some &= np.logical_or.reduceat(self.holds & self.open[:, None], self.entry_first, axis=0).all(axis=0)
+        return some
+
+    def reached(self, part: Part, leaves: IntArray, most: int, budget: float) -> IntArray:
+        """Return the leaves of a part in which some point costs no more than a budget and changes few enough features.
+
+        Each leaf by itself: what its ranges cost beyond what the part costs anyway, and the numbers that cannot stay in it.
+        """
+        away, far = self.changed(part)
+        room = most - self.changed_elsewhere
+        if (budget == np.inf or not self.cost.any()) and room >= len(away) + len(far):
+            return leaves  # of l-infinity, too: there cells cost nothing, and what the radius leaves out has no cells
+        numbers, levels = self.least(part)
+        paid = (self.elsewhere + float(numbers.sum())) + float(levels.sum())
+        more, changes = np.zeros(len(leaves)), np.zeros(len(leaves), dtype=np.int64)
+        for k in range(len(self.numbers)):
+            low = np.maximum(self.begin[k][leaves], part.low[k])
+            high = np.minimum(self.end[k][leaves], part.high[k])
+            at = np.minimum(np.maximum(self.cheapest[k], low), high)
+            more += self.cost[int(self.first[k]) + at] - numbers[k]
+            if not away[k]:
+                changes += (self.unchanged[k] < low) | (self.unchanged[k] > high)
+        near = more <= budget - paid + _DUST * (abs(budget) + abs(paid))
+        return leaves[near & (changes <= room - int(away.sum()) - int(far.sum()))]
 
     def whole(self) -> Part:
         """Return all of it."""

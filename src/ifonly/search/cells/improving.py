@@ -82,7 +82,8 @@ class Improving:
         `cost` is the bound of the parent.
         """
         self.tables.charge_most(part)
-        run, base = _Run(self, part, leaves, budget), self.tables.active(parent, part, leaves)
+        run = _Run(self, part, leaves, budget)
+        base = self.tables.active(parent, part, leaves, every=self.keeping is not None)
         prices = run.improve(base, steps)
         if prices is not None and self.keeping is not None:
             prices = self.keeping.rounded(prices, base, 1)

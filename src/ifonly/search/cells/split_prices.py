@@ -213,12 +213,36 @@ class PriceTables:
         n, goals = len(self.split_tree), len(self.need)
         return Prices(0.0, np.full(goals, 1.0 / goals), np.arange(n), np.zeros(n), np.zeros(n))
 
-    def active(self, prices: Prices, part: Part, leaves: IntArray) -> Prices:
-        """Return the prices of splits inside the ranges of a part, of trees that are not decided."""
+    def active(self, prices: Prices, part: Part, leaves: IntArray, *, every: bool = False) -> Prices:
+        """Return the prices of splits inside the ranges of a part, of trees that are not decided.
+
+        Unless `every` one is asked for, prices of splits at which no open leaf ends or begins move on, `below` to the next
+        split below and `above` to the next one above: the same leaves pay them there, and fewer cells receive them.
+        """
         k, cell = self.split_number[prices.split], self.split_cell[prices.split]
         count = np.bincount(self.tree_of[leaves], minlength=self.n_trees)
         keep = (cell >= part.low[k]) & (cell < part.high[k]) & (count[self.split_tree[prices.split]] > 1)
-        return Prices(prices.mu, prices.weights, prices.split[keep], prices.below[keep], prices.above[keep])
+        split, below, above = prices.split[keep], prices.below[keep], prices.above[keep]
+        if every:
+            return Prices(prices.mu, prices.weights, split, below, above)
+        met = self._met(leaves)[split]
+        kept, before = np.flatnonzero(met), np.cumsum(met)
+        key = self.split_tree[split] * (len(self.grid.numbers) + 1) + self.split_number[split]
+        below = _moved(below, before - 1, key, key[kept])
+        above = _moved(above, before - met, key, key[kept])
+        return Prices(prices.mu, prices.weights, split[kept], below, above)
+
+    def _met(self, leaves: IntArray) -> BoolArray:
+        """Return the splits at which some of these leaves end or begin."""
+        met = np.zeros(len(self.split_tree) + 1, dtype=np.bool_)
+        met[self.entry[self._entries(leaves)]] = True
+        return met[:-1]
+
+    def _entries(self, leaves: IntArray) -> IntArray:
+        """Return the entries of leaves, one leaf after the other."""
+        count = self.entry_count[leaves]
+        ends = np.cumsum(count)
+        return np.asarray(np.repeat(self.entry_first[leaves] - (ends - count), count) + np.arange(int(ends[-1])))
 
     # -- the bound ----------------------------------------------------------------------------------------------
     def bound(self, part: Part, leaves: IntArray, prices: Prices, allowance: float) -> Bound:
@@ -262,9 +286,7 @@ class PriceTables:
             back = length[row] - 1 - column
             table[row, back] = prices.below
             below[prices.split] = table.cumsum(axis=1)[row, back]
-        count = self.entry_count[leaves]
-        ends = np.cumsum(count)
-        at = np.repeat(self.entry_first[leaves] - (ends - count), count) + np.arange(int(ends[-1]))
+        count, at = self.entry_count[leaves], self._entries(leaves)
         pays = np.where(self.is_end[at], below[self.entry[at]], above[self.entry[at]])
         return np.bincount(np.repeat(np.arange(len(leaves)), count), pays, len(leaves)).astype(np.float64, copy=False)
 
@@ -342,6 +364,13 @@ class PriceTables:
         """Return the cost of cells and levels by any table."""
         n = len(self.grid.numbers)
         return float(np.concatenate([table.cost[self.grid.first + chosen[:n]], table.level_cost[chosen[n:]]]).sum())
+
+
+def _moved(prices: FloatArray, to: IntArray, key: IntArray, kept: IntArray) -> FloatArray:
+    """Return the prices of splits that are kept, with those that move to them; those that find none of their own are lost."""
+    fine = (to >= 0) & (to < len(kept))
+    fine[fine] = kept[to[fine]] == key[fine]
+    return np.bincount(to[fine], prices[fine], len(kept)).astype(np.float64, copy=False)
 
 
 def _size_of(table: CellCosts) -> float:

@@ -20,7 +20,6 @@ from ifonly.question.found import Ended
 from ifonly.question.trail import Ledger
 from ifonly.runtime.deadline import Deadline
 from ifonly.search.cells.branching import Best, Branching
-from ifonly.search.cells.cost_tables import CellCosts
 from ifonly.search.cells.grids import Grid, Part
 from ifonly.search.cells.improving import Improving
 from ifonly.search.cells.inside import Inside
@@ -29,7 +28,7 @@ from ifonly.search.cells.kernel import Kernel, Offer, Said, compiled
 from ifonly.search.cells.pacing import Pace
 from ifonly.search.cells.split_prices import Method, Prices, PriceTables
 from ifonly.search.cells.sums import Sums
-from ifonly.search.cells.trades import trade
+from ifonly.search.cells.trades import look_further, trade
 from ifonly.search.incumbents import Incumbents
 
 __all__ = ["Splitting"]
@@ -133,6 +132,9 @@ class Splitting:
         self._forget_parts()
         if self.inside is not None:
             self.incumbents.open()  # where that has not been done yet
+        elif not self.any_point:
+            look_further(self.incumbents)
+            self.progress.tell_best()
         if not self._open(box, brackets):
             return Ended.CLOSED
         self.method = Method.of(pricing, self.grid, self.sums.values, self.sums.tree)
@@ -179,7 +181,9 @@ class Splitting:
         # a feature that no open leaf looks at has no cells: it stays where it is cheapest in this very box
         self.start = self.incumbents.inside(box, self.incumbents.start)
         self._tabulate(box, brackets)
-        return True
+        self.order = self._inhabited()
+        trees = np.diff(self.sums.tree[self.order], prepend=-1) != 0
+        return not self._closes_leaves() or int(trees.sum()) == int((np.diff(self.sums.tree, prepend=-1) != 0).sum())
 
     def _can_price(self) -> bool:
         """Whether prices help where the search without them gets nowhere."""
@@ -221,7 +225,7 @@ class Splitting:
     def _by_kernel(self, deadline: Deadline) -> Ended:
         """Search with the compiled kernel, and look at its progress, the deadline and Ctrl-C every few milliseconds."""
         try:
-            order = self._inhabited()
+            order = self.order
             keeps = self.ledger is not None
             names = self._names(self._price_tables(order)) if keeps and self.method is not None else None
             kernel = Kernel(self, order, self.most, keeps_trail=keeps, method=self.method, names=names)
@@ -265,7 +269,7 @@ class Splitting:
 
     def _whole(self, deadline: Deadline) -> _Node:
         """Return the whole as a node."""
-        whole, order = self.grid.whole(), self._inhabited()
+        whole, order = self.grid.whole(), self.order
         if self.method is None:
             self.improving = None
             return _Node(whole, 1.0, whole, order)
@@ -293,12 +297,17 @@ class Splitting:
 
     def _inhabited(self) -> IntArray:
         """Return the leaves that some admissible value of each feature reaches, ordered by tree and value."""
-        grid = self.grid
-        some = np.asarray((grid.begin <= grid.end).all(axis=0))
-        if grid.entries.size:
-            some &= np.logical_or.reduceat(grid.holds & grid.open[:, None], grid.entry_first, axis=0).all(axis=0)
         order = np.lexsort((-self.sums.values[:, 0], self.sums.tree))
-        return np.asarray(order[some[order]])
+        order = order[self.grid.inhabited()[order]]
+        return np.asarray(self._reached(self.grid.whole(), order) if self._closes_leaves() else order)
+
+    def _closes_leaves(self) -> bool:
+        """Whether leaves are closed that are out of reach by themselves: the checker of proofs does not know this rule."""
+        return self.ledger is None and self.inside is None
+
+    def _reached(self, part: Part, leaves: IntArray) -> IntArray:
+        """Return the leaves of a part that the budget and the number of changes let a point be in."""
+        return self.grid.reached(part, leaves, self.most, self.progress.budget)
 
     # -- one part -----------------------------------------------------------------------------------------------
     def _split(self, node: _Node) -> list[_Node]:
@@ -331,6 +340,10 @@ class Splitting:
     ) -> list[_Node]:
         """Improve the prices of a part and branch by them; while steps are left, or after a better point, look again."""
         method = improving.method
+        if self._closes_leaves():
+            leaves = self._reached(part, leaves)
+            if len(np.unique(self.sums.tree[leaves])) < improving.tables.n_trees:
+                return []
         steps = min(node.steps, method.at_once)
         got = improving.improved(part, leaves, prices, steps, self.progress.budget, node.bound)
         if got is None:
@@ -379,28 +392,14 @@ class Splitting:
         grid = self.grid
         for table in grid.tables:
             if not table.bound(meeting) <= self.progress.budget:
-                return self._cheaper(table, part, meeting, Offer.REFUSED)
+                return self.branching.cheaper(table, part, meeting, taken=False)
         met = self._offer(meeting)
         if met is Offer.DEAD or self.inside is not None:
             if self.ledger is not None:
                 grid.note_around(self.ledger, part, meeting)
                 self._noted = True
             return grid.around(part, meeting)
-        return self._cheaper(grid.costs, part, meeting, met)
-
-    def _cheaper(self, table: CellCosts, part: Part, meeting: Part, met: Offer) -> list[Part]:
-        """Branch so that points which are cheaper than the intersection, by one table of costs, lie in the other child."""
-        grid, here, there = self.grid, table.least(part), table.least(meeting)
-        dearer = np.concatenate([there[0] - here[0], there[1] - here[1]])
-        k = int(dearer.argmax()) if dearer.size else -1
-        if k < 0 or dearer[k] <= 0.0:
-            return [] if met is Offer.TAKEN else self.branching.anywhere(part)
-        if k >= len(grid.numbers):
-            span = np.zeros(len(grid.entries), dtype=np.bool_)
-            span[grid.span(k - len(grid.numbers))] = True
-            return [part.levels(~span | meeting.allowed), part.levels(~(span & meeting.allowed))]
-        at = int(min(max(table.cheapest[k], meeting.low[k]), meeting.high[k]))
-        return self.branching.halves(part, k, at - 1 if at > table.cheapest[k] else at)
+        return self.branching.cheaper(grid.costs, part, meeting, taken=met is Offer.TAKEN)
 
     def _offer(self, meeting: Part) -> Offer:
         """Offer the cheapest point of the intersection as incumbent; say what became of it.

@@ -21,7 +21,7 @@ from ifonly.search.incumbents import Incumbents, reached
 from ifonly.search.progress import Known
 from ifonly.tolerances import DUST as _DUST
 
-__all__ = ["trade"]
+__all__ = ["look_further", "trade"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -48,6 +48,12 @@ def trade(incumbents: Incumbents) -> Known | None:
     return incumbents.best
 
 
+def look_further(incumbents: Incumbents) -> Known | None:
+    """Look for better incumbents where the first ones are far from the best: none is known, or few features may change."""
+    incumbents.climb_from_each()
+    return trade(incumbents) if incumbents.most < len(incumbents.schema) else incumbents.best
+
+
 class _Trades:
     """Local search over pairs of features."""
 
@@ -72,7 +78,7 @@ class _Trades:
 
     def improve(self) -> None:
         """Carry out trades of one changed feature after the other, until none of them has any that saves."""
-        incumbents, menu = self.incumbents, self.menu
+        incumbents = self.incumbents
         assert incumbents.best is not None
         u = incumbents.best.u
         scan, now = TreeScan(self.brackets, u), incumbents.costs(u)
@@ -83,8 +89,7 @@ class _Trades:
             tried += 1
             if not now[i] > 0.0:
                 continue
-            rows = np.flatnonzero((menu.feature == i) & (menu.cost < now[i] + float(now.max())))
-            found = self._best(scan, i, rows, menu.feature != i, now[i] + now[menu.feature], None)
+            found = self._exchange(scan, u, i, now)
             if found is None:
                 continue
             other = u.copy()
@@ -94,6 +99,22 @@ class _Trades:
                 u, now, tried = other, incumbents.costs(other), 0
             else:  # some other demand is in its way
                 scan = TreeScan(self.brackets, u)
+
+    def _exchange(self, scan: TreeScan, u: FloatArray, i: int, now: FloatArray) -> _Trade | None:
+        """Return the best trade of a changed feature: where no more may change, one that stays goes home for each new one."""
+        menu, paid = self.menu, now[i] + now[self.menu.feature]
+        rows = np.flatnonzero((menu.feature == i) & (menu.cost < now[i] + float(now.max())))
+        changed = self._changed(u)
+        if int(changed.sum()) < self.incumbents.most:
+            return self._best(scan, i, rows, menu.feature != i, paid, None)
+        among = changed[menu.feature]
+        found = self._best(scan, i, rows, (menu.feature != i) & among, paid, None)
+        return self._best(scan, i, rows[self.incumbents.stays[rows]], ~among, paid, found)
+
+    def _changed(self, u: FloatArray) -> BoolArray:
+        """Return which features of a point are not as they are."""
+        schema = self.brackets.leaves.schema
+        return np.logical_or.reduceat(u != self.incumbents.start, schema.starts)
 
     def _carry_out(self, u: FloatArray, found: _Trade, scan: TreeScan | None = None) -> None:
         for option in (found.first, found.second):
