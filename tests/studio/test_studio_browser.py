@@ -45,9 +45,9 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touc
 def hard() -> Subject:
     """A forest whose proof takes far longer than anybody waits."""
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(600, 30)), columns=[f"x{i}" for i in range(30)])
-    y = np.where(np.sin(X.sum(axis=1)) + (X**2).sum(axis=1) / 30 > 1.2, "yes", "no")
-    model = RandomForestClassifier(200, random_state=0).fit(X, y)
+    X = pd.DataFrame(rng.normal(size=(1500, 60)), columns=[f"x{i}" for i in range(60)])
+    y = np.where(np.sin(X.sum(axis=1)) + (X**2).sum(axis=1) / 60 > 1.2, "yes", "no")
+    model = RandomForestClassifier(300, random_state=0).fit(X, y)
     return Subject("hard", "A hard forest", Explainer(model, X), X, "yes", int(model.predict_proba(X)[:, 0].argmax()))
 
 
@@ -150,6 +150,19 @@ def test_search_filters_as_one_types_and_keeps_the_focus(visit: Visit) -> None:
     page.locator(".count", has_text=re.compile(r"^(?!280 )")).wait_for()
     page.click("tbody tr:first-child a")
     page.wait_for_url("**/row?row=*")
+
+
+def test_what_is_typed_before_the_page_listens_is_searched_for(visit: Visit) -> None:
+    page, held = visit.page, []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page.route("**/studio.js", hold)
+    page.goto(visit.studio.base, wait_until="commit")
+    page.fill("[name=q]", "radio")
+    held[0].continue_()
+    page.locator(".count", has_text=re.compile(r"^280 ")).wait_for()
 
 
 def test_type_a_row_in_and_paste_one(visit: Visit) -> None:

@@ -25,9 +25,9 @@ from studio_world import classifier
 def hard() -> tuple[Explainer, Question]:
     """A question whose proof takes far longer than anybody waits."""
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(600, 30)), columns=[f"x{i}" for i in range(30)])
-    y = np.where(np.sin(X.sum(axis=1)) + (X**2).sum(axis=1) / 30 > 1.2, "yes", "no")
-    model = RandomForestClassifier(200, random_state=0).fit(X, y)
+    X = pd.DataFrame(rng.normal(size=(1500, 60)), columns=[f"x{i}" for i in range(60)])
+    y = np.where(np.sin(X.sum(axis=1)) + (X**2).sum(axis=1) / 60 > 1.2, "yes", "no")
+    model = RandomForestClassifier(300, random_state=0).fit(X, y)
     row = X.iloc[[int(model.predict_proba(X)[:, 0].argmax())]]
     return Explainer(model, X), Question(row, "yes", 1, (), 120.0)
 

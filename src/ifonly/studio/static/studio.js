@@ -23,6 +23,13 @@ document.addEventListener("change", (event) => {
   event.target.closest("[data-submit-on-change]")?.requestSubmit();
 }, true);
 
+// What was typed while the page was still coming is searched for as well; htmx, which came first, listens by now.
+document.addEventListener("DOMContentLoaded", () => {
+  const form = document.getElementById("search");
+  const typed = [...(form?.elements ?? [])].some((field) => field.defaultValue !== undefined && field.value !== field.defaultValue);
+  if (typed) form.dispatchEvent(new Event("input", { bubbles: true }));
+});
+
 // An update may replace a button while it is pressed: the press then ends on its successor, and is a click all the same.
 let pressed = null;
 document.addEventListener("pointerdown", (event) => { pressed = event.target.closest("[data-watch] button"); });
