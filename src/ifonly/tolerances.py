@@ -29,6 +29,7 @@ __all__ = [
     "BROKEN_OF_ROOM",
     "CHAINED_ROUNDING",
     "CLOSING",
+    "COARSE",
     "DUST",
     "EDGE",
     "ENOUGH_OF_ROOM",
@@ -157,6 +158,9 @@ MODEL_ROUNDINGS = 4.0  # of the model's own precision: half of it is kept by an 
 # Roundings of one score by which an answer must clear its threshold where the search began at the edge, and then where that
 # was refused: such a row may be off by one, by which `SCORE_OPERATIONS` bounds all rows.
 MARGINS_AT_THE_EDGE = (2.0, 8.0)
+# Share of the spread of scores beyond which their rounding decides outcomes by itself: no margin makes a proof of it. Plain
+# sums have a third of this where a column around 1e9 varies by a hundredth, a hundred thousand floats.
+COARSE = 1e-2
 PRICE_ROUNDINGS = 16  # of a bound by prices, beside those of its sums over trees, splits and features
 SMALLEST_THRESHOLD = 1e-30  # the same around 0, where there is no share
 

@@ -17,7 +17,7 @@ from ifonly.question.words import number
 from ifonly.question.wrapping import Embeds, Search, Wraps
 from ifonly.result.values import Counterfactual
 from ifonly.runtime.tuning import Answering
-from ifonly.tolerances import DUST, MARGINS_AT_THE_EDGE, SCORE_OPERATIONS, SOLVER_ROUNDINGS
+from ifonly.tolerances import COARSE, DUST, MARGINS_AT_THE_EDGE, SCORE_OPERATIONS, SOLVER_ROUNDINGS
 
 __all__ = ["Answer", "Course", "NoMore", "NoneOnGrids", "Opening", "Verified"]
 
@@ -76,6 +76,8 @@ class Opening:
         Whether it begins without a margin, so that an answer has to clear its threshold by itself.
     whole
         Whether the forms of the question keep away from no tie, so that bounds are proven for all points.
+    coarse
+        Whether rounding by itself decides the outcome of many points, so that no margin makes a proof of it.
     """
 
     noise: float
@@ -84,15 +86,20 @@ class Opening:
     first: tuple[float, float]
     edge: bool
     whole: bool
+    coarse: bool
 
     @classmethod
     def of(cls, goal: Goal, statement: Statement) -> Opening:
         """Return the opening of a question."""
         noise = goal.rounding(statement.form, statement.whole)
         asked = goal.with_first_margin(statement, noise)
+        coarse = _is_coarse(statement, noise)
+        if coarse:
+            # the model has the last word on all that lies within rounding, and no bound leaves any of it out
+            asked = statement.with_margin(-noise, -noise)
         first = (-noise, -noise) if _is_wide(asked, noise) else (asked.margin, asked.tie)
         edge = asked.margin == asked.tie == 0.0 < noise
-        return cls(noise, asked.margin, asked.tie, first, edge, _from_ties(asked) == 0.0)
+        return cls(noise, asked.margin, asked.tie, first, edge, _from_ties(asked) == 0.0, coarse)
 
 
 @dataclass(eq=False)
@@ -130,6 +137,8 @@ class Course:
     below
         Whether it began within rounding of the threshold, and has not risen from there. An optimum there that the model
         confirms is proven for all points.
+    coarse
+        Whether rounding by itself decides the outcome of many points.
     """
 
     search: Search
@@ -148,6 +157,7 @@ class Course:
     out_of_reach: float = np.inf
     spare: Verified | None = None
     below: bool = False
+    coarse: bool = False
 
     @classmethod
     def of(cls, search: Search, statement: Statement, opening: Opening, tuning: Answering) -> Course:
@@ -161,7 +171,7 @@ class Course:
         below = opening.first != (opening.margin, opening.tie)
         first = statement.with_margin(*opening.first) if below else origin
         own = iter(margins), tuning.repairs, tuning.ties
-        return cls(search, first, first, origin, noise, edge, *own, below=below)
+        return cls(search, first, first, origin, noise, edge, *own, below=below, coarse=opening.coarse)
 
     @property
     def whole(self) -> bool:
@@ -208,10 +218,13 @@ class Course:
         margin = self.out_of_reach if self.descended else self.statement.margin
         return not first or margin > self.noise * SOLVER_ROUNDINGS
 
-    def unanswered(self, *, tied: bool, large: bool) -> OutOfTime:
-        """Return the error of a search without an answer: `tied` where rows that the model counts are equally far."""
+    def unanswered(self, *, undecided: bool, large: bool) -> OutOfTime:
+        """Return the error of a search without an answer: `undecided` where only the model can tell an answer."""
         known = f"no answer costs less than {self.bound:.6g}"
-        if tied:
+        if undecided and self.coarse:
+            why = f"rounding by up to {number(self.noise)} decides outcomes here, and the model refused what was tried"
+            return OutOfTime(f"No verified answer: {why}; {known}. Scale the columns before the model.", self.bound)
+        if undecided:
             why = "rows that the model counts are equally far, and it refused what was tried"
             return OutOfTime(f"No verified answer: {why}; {known}. Loosen a demand.", self.bound)
         why = " (the program is too large for memory, or for the time left)" if large else ""
@@ -272,6 +285,13 @@ def _from_ties(statement: Statement) -> float:
     """Return how far the forms of a statement, those of its demands included, keep away from ties."""
     of_demands = (form for d in statement.demands if isinstance(d, Embeds) for form in d.embedded(statement.query))
     return max(map(distance_from_ties, (statement.form, *of_demands)))
+
+
+def _is_coarse(statement: Statement, noise: float) -> bool:
+    """Whether the rounding of scores is so wide beside their spread that it decides the outcome of many points."""
+    if any(isinstance(d, Wraps) for d in statement.demands) or distance_from_ties(statement.form) > 0.0:
+        return False
+    return noise > COARSE * statement.query.model.spread(statement.form, statement.whole)
 
 
 def _is_wide(statement: Statement, noise: float) -> bool:

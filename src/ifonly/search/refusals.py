@@ -190,12 +190,13 @@ class Refusals:
         if found.interrupted:
             raise KeyboardInterrupt
         # away from ties there may be nothing, and on one of them an answer: that is no proof
-        tied = not asked.query.model.by_form and not course.whole and not asked.deadline.passed
-        if (found.infeasible or course.shows_none) and not tied:
+        by_model = course.coarse or not asked.query.model.by_form
+        undecided = by_model and not course.whole and not asked.deadline.passed
+        if (found.infeasible or course.shows_none) and not undecided:
             self._say_impossible(found, first=first)
-        elif found.u is None or asked.deadline.passed or tied:
+        elif found.u is None or asked.deadline.passed or undecided:
             large = not asked.deadline.passed and found.ended is Ended.TOO_LARGE
-            raise course.unanswered(tied=tied, large=large)
+            raise course.unanswered(undecided=undecided, large=large)
         assert course.u is not None
         raise self._unverified(course.u)
 

@@ -244,8 +244,10 @@ def stack(parts: Iterable[Form]) -> Form:
     if len(flat) == 1:
         return flat[0]
     if len(linear) == len(flat):
-        weights = np.concatenate([p.weights for p in linear])
-        return Linear(linear[0].schema, weights, np.concatenate([p.intercept for p in linear]))
+        weights, intercept = (
+            np.concatenate(part) for part in zip(*((p.weights, p.intercept) for p in linear), strict=True)
+        )
+        return Linear(linear[0].schema, weights, intercept, _sums(linear, np.concatenate))
     if len(trees) == len(flat):
         place = np.split(np.eye(sum(p.n_outputs for p in trees)), np.cumsum([p.n_outputs for p in trees])[:-1])
         return _one_ensemble(trees, [block.T for block in place], np.hstack)
@@ -257,7 +259,7 @@ def combine(form: Form, weights: FloatArray, constant: FloatArray | None = None)
     W = np.atleast_2d(np.asarray(weights, dtype=np.float64))
     b = np.zeros(len(W)) if constant is None else np.asarray(constant, dtype=np.float64).reshape(-1)
     if isinstance(form, Linear):
-        return Linear(form.schema, W @ form.weights, W @ form.intercept + b)
+        return Linear(form.schema, W @ form.weights, W @ form.intercept + b, _sums([form], lambda s: np.abs(W) @ s[0]))
     if isinstance(form, Trees):
         value, base = form.nodes.value @ W.T, W @ form.base + b
         add = form.addition or Addition(form.nodes.value, form.base)
@@ -275,12 +277,21 @@ def mean(parts: Sequence[Form], weights: FloatArray | None = None) -> Form:
     linear = [p for p in parts if isinstance(p, Linear)]
     trees = [p for p in parts if isinstance(p, Trees)]
     if len(linear) == len(parts):
-        W = np.average([p.weights for p in linear], axis=0, weights=w)
-        return Linear(linear[0].schema, W, np.average([p.intercept for p in linear], axis=0, weights=w))
+        W, b = (
+            np.average(part, axis=0, weights=w)
+            for part in zip(*((p.weights, p.intercept) for p in linear), strict=True)
+        )
+        sums = _sums(linear, lambda s: np.average(s, axis=0, weights=np.abs(w)))
+        return Linear(linear[0].schema, W, b, sums)
     if len(trees) == len(parts):
         share = [s * np.eye(parts[0].n_outputs) for s in w / w.sum()]
         return _one_ensemble(trees, share, partial(_mean, weights=w))
     return Mean(Stack(tuple(parts)), w)
+
+
+def _sums(linear: Sequence[Linear], put: Callable[[list[FloatArray]], FloatArray]) -> FloatArray | None:
+    """Put together the sums that linear forms are made of, where any of them says what they are."""
+    return put([p.terms for p in linear]) if any(p.sums is not None for p in linear) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,21 @@ __all__ = ["Linear"]
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """``scores[k] = weights[k] @ u + intercept[k]``: one expression per score, no extra column or row."""
+    """``scores[k] = weights[k] @ u + intercept[k]``: one expression per score, no extra column or row.
+
+    Attributes
+    ----------
+    schema, weights, intercept
+        What the scores are made of.
+    sums
+        Per score and input, the absolute sum of what the model adds up in place of the weight; None: the weight itself.
+        Only the rounding depends on it.
+    """
 
     schema: Schema
     weights: FloatArray
     intercept: FloatArray
+    sums: FloatArray | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -52,9 +62,13 @@ class Linear:
     def magnitude(self, box: Box, *, centred: bool = False) -> FloatArray:
         """Return the largest sum of absolute terms that each score is made of in a box, if need be from its middle."""
         origin = box.middle() * centred
-        return np.asarray(
-            np.abs(self.weights) @ (box.reach() - np.abs(origin)) + np.abs(self.weights @ origin + self.intercept)
-        )
+        sums = np.abs(self.weights) if centred else self.terms
+        return np.asarray(sums @ (box.reach() - np.abs(origin)) + np.abs(self.weights @ origin + self.intercept))
+
+    @property
+    def terms(self) -> FloatArray:
+        """The absolute sums of what is added up per score and input."""
+        return np.abs(self.weights) if self.sums is None else self.sums
 
     def embed(self, mip: Mip, x: Inputs) -> list[Affine]:  # noqa: ARG002 - the form protocol
         """Return the scores as expressions of the variables."""

@@ -248,7 +248,8 @@ class Stepped:
             return self
         flags = np.arange(schema.width, self.lift.longer.width)
         if isinstance(inner, Linear):
-            return Linear(schema, np.delete(inner.weights, flags, axis=1), inner.intercept)
+            sums = None if inner.sums is None else np.delete(inner.sums, flags, axis=1)
+            return Linear(schema, np.delete(inner.weights, flags, axis=1), inner.intercept, sums)
         if isinstance(inner, Network):
             blocks = tuple(replace(b, weights=np.delete(b.weights, flags, axis=1)) for b in inner.blocks)
             return replace(inner, schema=schema, blocks=blocks, weights=np.delete(inner.weights, flags, axis=1))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.errors import UnsupportedModel
+from ifonly.models.form import Form
 from ifonly.models.forms.bends import EXP
-from ifonly.models.forms.steps import linear_form
+from ifonly.models.forms.linear import Linear
+from ifonly.models.forms.steps import Stepped, linear_form
 from ifonly.models.links import LinkName
 from ifonly.models.read import Read
 from ifonly.models.reading.outcomes import Bent
@@ -79,6 +82,23 @@ def _refuse_curved_kernel(estimator: Any, source: Source) -> None:
         )
 
 
+def _of_support_vectors(form: Form, estimator: Any, source: Source) -> Form:
+    """Return the form of a support vector machine with the sums that it is computed by.
+
+    libsvm adds up ``alpha_i * (x_i @ x)`` over its support vectors. These may cancel to a weight that is much smaller, and
+    their rounding does not cancel.
+    """
+    sums = np.abs(_dense(estimator.dual_coef_)) @ np.abs(_dense(estimator.support_vectors_))
+    of = linear_form(source, sums, np.zeros(len(sums)), type(estimator).__name__)
+    if isinstance(form, Linear) and isinstance(of, Linear):
+        return replace(form, sums=of.terms)
+    if isinstance(form, Stepped) and isinstance(of, Stepped):
+        inner, within = form.inner, of.inner
+        if isinstance(inner, Linear) and isinstance(within, Linear):
+            return replace(form, inner=replace(inner, sums=within.terms))
+    return form
+
+
 @reads("sklearn", "SVC")
 def read_svc(estimator: Any, source: Source) -> Read:
     """A linear-kernel SVC of two classes is one linear score; with more, its pairwise votes are not linear.
@@ -92,7 +112,7 @@ def read_svc(estimator: Any, source: Source) -> Read:
             "or LogisticRegression, which have one score per class."
         )
     coefficients = _dense(estimator.coef_)
-    form = linear_form(source, coefficients, estimator.intercept_, "SVC")
+    form = _of_support_vectors(linear_form(source, coefficients, estimator.intercept_, "SVC"), estimator, source)
     return Read(form, labels_of(estimator), "sign", "none", strict=False, accepts_missing=source.may_miss(False))
 
 
@@ -119,7 +139,8 @@ def read_regression(estimator: Any, source: Source) -> Read:
 def read_svr(estimator: Any, source: Source) -> Read:
     """A linear-kernel SVR is one linear value."""
     _refuse_curved_kernel(estimator, source)
-    return read_regression(estimator, source)
+    read = read_regression(estimator, source)
+    return replace(read, form=_of_support_vectors(read.form, estimator, source))
 
 
 @reads("sklearn", "PoissonRegressor", "GammaRegressor", "TweedieRegressor")
