@@ -150,7 +150,7 @@ def judged(q: Question, answer: Any) -> tuple[str, list[Fault], str]:
 
 
 def _read_back(q: Question, answer: Explanation) -> list[Fault]:
-    """Write the answers down, read them back, and have the model say it again."""
+    """Write the answers down, read them back, and have the model say it again, of each row alone, as it did before."""
     out, frame = [], answer.frame()
     forms = {"json": Explanation.from_json(answer.to_json()).frame()}
     text = frame.to_csv(index=False)
@@ -164,7 +164,7 @@ def _read_back(q: Question, answer: Explanation) -> list[Fault]:
     except ImportError:
         pass
     for name, back in forms.items():
-        if not q.world.oracle.met(back, q.want).all():
+        if not q.world.oracle.met_alone(back, q.want).all():
             out.append(Fault(f"{name} read back", f"{back.to_dict('records')} has lost the outcome"))
     return out
 
