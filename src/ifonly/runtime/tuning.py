@@ -179,6 +179,7 @@ class Answering(_Numbers):
     widenings: int = 6  # of the margin; guess
     widening: float = 100.0  # by which the margin grows each time; guess
     repairs: int = 200  # forms made finer and points ruled out, before the margin is widened; guess
+    nearest: int = 4  # points within rounding of their threshold ruled out, before the first margin is asked for; guess
     ties: int = 20  # points within rounding of their threshold ruled out, where nothing goes beyond it; guess
     boxes: int = 12  # in which a further answer is looked for before it is searched; guess
     rows_per_answer: int = 4  # training rows that may start one; guess

@@ -15,9 +15,9 @@ from ifonly.question.goal import Goal
 from ifonly.question.statement import Statement
 from ifonly.question.words import number
 from ifonly.question.wrapping import Embeds, Search, Wraps
-from ifonly.result.values import Counterfactual
+from ifonly.result.values import Counterfactual, relative_gap
 from ifonly.runtime.tuning import Answering
-from ifonly.tolerances import COARSE, DUST, MARGINS_AT_THE_EDGE, SCORE_OPERATIONS, SOLVER_ROUNDINGS
+from ifonly.tolerances import COARSE, DUST, MARGINS_AT_THE_EDGE, REFUTES, SCORE_OPERATIONS, SOLVER_ROUNDINGS
 
 __all__ = ["Answer", "Course", "NoMore", "NoneOnGrids", "Opening", "Verified"]
 
@@ -122,8 +122,9 @@ class Course:
         Whether it begins without a margin, so that one of the noise has not been tried.
     margins
         The wider margins that are left to try.
-    repairs, ties
-        How many points or relaxations may still be ruled out or made finer, and how many within rounding of their threshold.
+    repairs, ties, further
+        How many points or relaxations may still be ruled out or made finer, how many within rounding of their threshold, and
+        how many once it has risen from there.
     bound, trail
         The best lower bound, and the parts of the search that showed it.
     u
@@ -139,6 +140,8 @@ class Course:
         confirms is proven for all points.
     coarse
         Whether rounding by itself decides the outcome of many points.
+    floor
+        The lower bound of what lies nearer to its threshold than the margin that is proven, once there is one.
     """
 
     search: Search
@@ -150,6 +153,7 @@ class Course:
     margins: Iterator[float]
     repairs: int
     ties: int
+    further: int
     bound: float = -np.inf
     trail: bytes = b""
     u: FloatArray | None = None
@@ -158,6 +162,7 @@ class Course:
     spare: Verified | None = None
     below: bool = False
     coarse: bool = False
+    floor: float = -np.inf
 
     @classmethod
     def of(cls, search: Search, statement: Statement, opening: Opening, tuning: Answering) -> Course:
@@ -170,7 +175,7 @@ class Course:
         origin = statement.with_margin(opening.margin, opening.tie)
         below = opening.first != (opening.margin, opening.tie)
         first = statement.with_margin(*opening.first) if below else origin
-        own = iter(margins), tuning.repairs, tuning.ties
+        own = iter(margins), tuning.nearest if below else tuning.repairs, tuning.ties, tuning.repairs
         return cls(search, first, first, origin, noise, edge, *own, below=below, coarse=opening.coarse)
 
     @property
@@ -245,17 +250,23 @@ class Course:
             self.none = found.trail
 
     def rise(self) -> bool:
-        """Ask for what clears the first margin, after the model has refused what lies nearer; False: that was asked."""
+        """Ask for what clears the first margin, after the model has refused some that lies nearer; False: that was asked."""
         below, self.below = self.below, False
         if below:
-            self.statement = self.certified = self.origin
+            self.floor = self.bound
+            self.statement, self.repairs = self.origin, self.further
+            self.certified = self.origin
         return below
 
     def climb(self, best: Verified, firm: Statement) -> None:
         """Ask for what clears the threshold as an answer has to: proven is what a bound shows for all of that."""
-        self.spare = best
+        self.spare, self.floor = best, self.bound
         self.statement = self.certified = firm
         self.origin = replace(self.origin, margin=firm.margin, tie=firm.tie)
+
+    def hides(self, cost: float) -> bool:
+        """Whether the margin that is proven may hide an answer that is cheaper by more than a proof can leave open."""
+        return self.certified.margin >= 0.0 and np.isfinite(self.floor) and relative_gap(cost, self.floor) > REFUTES
 
     def descend(self) -> bool:
         """Ask for what lies within rounding of its threshold, before anything is called impossible; False: that is done.
@@ -274,6 +285,8 @@ class Course:
         """Ask without what was refused, or with a wider margin; False: nothing is left to try."""
         if stricter is not None and self.repairs:
             self.statement, self.repairs = stricter, self.repairs - 1
+            return True
+        if self.rise():
             return True
         margin = next(self.margins, None)
         if margin is not None:

@@ -128,8 +128,6 @@ class Refusals:
                 course.spare = self._spare(found)
             if found.interrupted or found.u is None or asked.deadline.passed:
                 break
-            if course.rise():
-                continue
             finer = course.statement.refined(found.u)
             # a point that is ruled out loses no other; a form that keeps away from ties does
             exact = finer is course.statement or not asked.query.model.by_form
@@ -171,6 +169,11 @@ class Refusals:
     def _answer(self, best: Verified, found: Found) -> Answer:
         """Return a verified point as an answer, proven for what is certified."""
         course = self.course
+        if course.hides(best[1]):
+            # told is what is known of all that lies within rounding of the threshold, too
+            found = replace(found, bound=min(found.bound, course.floor), trail=b"")
+            whole = course.statement.with_margin(-course.noise, -course.noise)
+            return self.asked.answer(best, found, whole, None)
         # a wider margin than the first is proven for fewer points than a replay looks at
         proven = course.proven if course.certified.margin <= course.origin.margin else None
         return self.asked.answer(best, found, course.statement, proven, course.certified.margin)
