@@ -42,6 +42,7 @@ __all__ = [
     "INTEGRALITY",
     "IN_HULL",
     "KEPT_ROW",
+    "LARGEST_LOGIT",
     "LATTICE_STEP",
     "LEAST_GAIN",
     "LONG_ROUNDINGS",
@@ -236,6 +237,7 @@ ENOUGH_OF_ROOM = 0.5
 BROKEN_OF_ROOM = 0.25
 PASSES_OF_ROOM = 0.5 * BROKEN_OF_ROOM
 LOST_OF_ROOM = 0.2 * BROKEN_OF_ROOM
+LARGEST_LOGIT = 36.0  # of a probability that float64 can tell from 1: 2^-52 is exp(-36)
 OUT_OF_REACH = 1e12  # a threshold that a program can hold and no score reaches
 # Shares by which a point on its threshold is moved beyond it, till it clears it: from some spacings of a float up to `DUST`.
 BEYOND_THE_THRESHOLD = (0.0, *(10.0**k for k in range(-15, -8)))

@@ -19,12 +19,12 @@ from ifonly.models.form import Form
 from ifonly.models.forms.compose import magnitude
 from ifonly.models.links import LINKS, Identity, Link, LinkName, NoLink
 from ifonly.models.own_links import OwnLink, ValueLink
-from ifonly.models.rules import RULES, Decision, Rule, RuleName
+from ifonly.models.rules import RULES, Decision, Rule, RuleName, Sign
 from ifonly.program.box import Box
 from ifonly.runtime.memo import Lean, Memo, cached_property
 from ifonly.runtime.tuning import DEFAULT
 from ifonly.runtime.warning_filters import CHANGING, few_filters
-from ifonly.tolerances import SPACING
+from ifonly.tolerances import LARGEST_LOGIT, SPACING
 
 __all__ = ["Model", "Observed", "Read", "Rows"]
 
@@ -109,6 +109,17 @@ class Read:
         if not isinstance(self.rule, Decision):
             raise TypeError("A regression model decides on no class: ask for an interval of its values.")
         return self.rule
+
+    @property
+    def slope_at_threshold(self) -> float:
+        """Slope of the score at a threshold that was turned from a probability: the model compares before that; else 0.
+
+        A relative change of ``p`` moves its logit ``t`` by ``1 / (1 - p) = 1 + exp(t)`` times as much.
+        """
+        compared = self.link.has_probabilities and not isinstance(self.link, Identity)
+        if not compared or not isinstance(self.rule, Sign) or not self.threshold:
+            return 0.0
+        return 1.0 + float(np.exp(min(abs(self.threshold), LARGEST_LOGIT)))
 
     def probabilities(self, scores: FloatArray) -> FloatArray | None:
         """Return class probabilities from scores, or None when the model has none."""

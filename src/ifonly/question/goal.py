@@ -31,7 +31,7 @@ from ifonly.question.statement import Statement
 from ifonly.question.words import interval_text, number
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.memo import cached_property
-from ifonly.tolerances import DUST, LONG_ROUNDINGS, MARGINS_AT_THE_EDGE, ON_GRID, SCORE_OPERATIONS
+from ifonly.tolerances import DUST, LONG_ROUNDINGS, MARGINS_AT_THE_EDGE, ON_GRID, SCORE_OPERATIONS, SPACING
 
 __all__ = ["ClassGoal", "Goal", "IntervalGoal", "ProbabilityGoal", "Row"]
 
@@ -261,7 +261,7 @@ class ClassGoal(Goal):
         return tuple((row, other.constant < row.constant) for row, other in zip(known, tied, strict=True))
 
     def _threshold_size(self) -> float:
-        return abs(self.read.threshold)
+        return max(abs(self.read.threshold), self.read.slope_at_threshold)
 
     def ties_are_ours(self) -> bool:
         """Whether the class wins every tie."""
@@ -269,7 +269,10 @@ class ClassGoal(Goal):
 
     def holds_scores(self, scores: FloatArray) -> npt.NDArray[np.bool_]:
         """Say which scores the class wins with."""
-        return np.asarray(self.read.decide(scores) == self.index)
+        held = np.asarray(self.read.decide(scores) == self.index)
+        if not (slope := self.read.slope_at_threshold):
+            return held
+        return held | (np.abs(scores[:, 0] - self.read.threshold) <= min(self._unsure * slope, 1.0))
 
     def confirmed(self, U: FloatArray) -> npt.NDArray[np.bool_]:
         """Say for which rows the model predicts the class."""
@@ -320,8 +323,8 @@ class ProbabilityGoal(Goal, Loosens):
         return np.log(self._probability(scores) / self.probability) if self.is_curved() else super().lead(scores)
 
     def _threshold_size(self) -> float:
-        # the slope of the logit at p is 1 / (p (1 - p))
-        return 1.0 / (self.probability * (1.0 - self.probability))
+        # the slope of the logit at p is 1 / (p (1 - p)); next to 0 and 1 there is no float for it
+        return 1.0 / (max(self.probability, SPACING) * max(1.0 - self.probability, SPACING))
 
     def _probability(self, scores: FloatArray) -> FloatArray:
         probabilities = self.read.probabilities(scores)

@@ -287,6 +287,7 @@ class LargestChangeSearch(_Numbers):
     most_parts: int = 32_000  # for one radius, before a solver takes over; guess
     most_parts_compiled: int = 8_000_000  # the same for the compiled kernel; measured: some 20 to 60 s
     near: float = 1.05  # radius over bound, below which nothing is worth a test of its own; guess
+    most_put_off: int = 8  # radii in a row that took too long, before more is spent on each; guess
     first_priced: int = 250  # parts with prices that a radius is worth, after it took too long without; guess
     more_priced: int = 16  # times as many, once all that is left is harder than that; measured: 4 takes a third longer
     near_priced: float = 1.02  # the same as `near`, with prices; measured: with 1.05 one in eight takes twice as long

@@ -157,7 +157,7 @@ class Incumbents:
         met = self.box.contains(U) & (costs < (np.inf if self.best is None else self.best.cost))
         for demand in self.statement.demands:
             met &= demand is self.reducer.goal or demand.holds(self.query, U)
-        met &= self.reducer.goal.clears(self.statement.form(U), self.statement.margin - self._rounding)
+        met &= self.reducer.goal.clears(self.statement.form(U), self.statement.margin - self.rounding)
         U, costs = U[met], costs[met]
         said = self.reducer.goal.confirmed(U) if len(U) else np.zeros(0, dtype=np.bool_)
         for u, cost in zip(U[said], costs[said], strict=True):
@@ -186,7 +186,8 @@ class Incumbents:
         return margin <= 0.0 or not self.query.model.by_form or bool(goal.clears(self.statement.form(row), margin)[0])
 
     @cached_property
-    def _rounding(self) -> float:
+    def rounding(self) -> float:
+        """How far the gaps of the goal may be off by rounding, in the arithmetic of the model."""
         return self.reducer.goal.rounding(self.statement.form, self.box)
 
     @cached_property

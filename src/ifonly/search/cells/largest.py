@@ -52,12 +52,14 @@ class LargestChange:
         progress.tell(Built(len(reducer.brackets.values), len(reducer.form.features())))
         progress.tell_best()
         bound, hard = 0.0, np.inf  # what is proven; a radius that took too long
-        efforts = _efforts(statement.query.tuning.largest, prices=progress.ledger is None)
+        tuning, put_off = statement.query.tuning.largest, 0
+        efforts = _efforts(tuning, prices=progress.ledger is None)
         effort = next(efforts)
         while True:
             radius = progress.budget
-            if hard <= effort.near * bound:
-                hard, harder = np.inf, next(efforts, None)
+            # above a bound of 0 there is always a smaller radius, of a box that may be no smaller
+            if hard <= effort.near * bound or put_off > tuning.most_put_off:
+                hard, put_off, harder = np.inf, 0, next(efforts, None)
                 if harder is None:
                     return Found(Ended.GAVE_UP)
                 effort = harder
@@ -68,11 +70,12 @@ class LargestChange:
             search = effort.search(incumbents, question.most, ledger, finite=bool(np.isfinite(radius)))
             ended = _searched(search, inside, progress.deadline)
             if search.met:
+                put_off = 0
                 progress.tell_best(bound)
             elif ended is Ended.GAVE_UP:
                 if not search.spent:  # out of memory
                     return Found(Ended.GAVE_UP)
-                hard = radius
+                hard, put_off = radius, put_off + 1
             elif ended is not Ended.CLOSED:
                 progress.leave(bound)
                 return progress.found()
@@ -82,7 +85,7 @@ class LargestChange:
                     progress.ledger.data += ledger.data  # the last box is the proof; those before it were smaller
                 return progress.found()
             else:
-                bound = radius
+                bound, put_off = radius, 0
                 progress.raise_floor(bound)
 
 

@@ -47,10 +47,10 @@ class Lattice:
     need: float
 
     @classmethod
-    def of(cls, goal: Goal, brackets: Brackets, node: IntArray, room: float) -> Lattice | None:
+    def of(cls, goal: Goal, brackets: Brackets, node: IntArray, room: float, noise: float = 0.0) -> Lattice | None:
         """Return the lattice of some leaves; None where there is none, or it says no more than the goal does.
 
-        `room` is by how much sums may be off in the arithmetic of the search.
+        `room` is by how much sums may be off in the arithmetic of the search, `noise` by how much scores in the model's own.
         """
         trees = brackets.trees
         if not isinstance(trees, SumsLeaves) or len(brackets.G) != 1 or not np.isin(brackets.G, (-1.0, 0.0, 1.0)).all():
@@ -60,7 +60,7 @@ class Lattice:
         low, unit = _two_most_common(values[exact])
         if not unit / sums.over > LATTICE_STEP * room:
             return None
-        count = _least_count(goal, float(weights @ sums.base) + trees.n_trees * low, unit, sums.over)
+        count = _least_count(goal, float(weights @ sums.base) + trees.n_trees * low, unit, sums.over, noise)
         if count is None:
             return None
         holds = exact & (np.rint((values - low) / unit) * unit == values - low)
@@ -76,15 +76,19 @@ class Lattice:
         return float((tops[off] - worth[off]).min(initial=np.inf))
 
 
-def _least_count(goal: Goal, first: float, unit: float, over: float) -> int | None:
+def _least_count(goal: Goal, first: float, unit: float, over: float, noise: float) -> int | None:
     """Return the least count of steps at which the exact sum ``(first + count unit) / over`` reaches the one row of a goal.
 
-    None: where one of these sums is a tie that is not lost, which is no more than the row itself says.
+    None: where one of these sums is a tie that is not lost, which is no more than the row itself says, or so near to the
+    threshold that the rounding of the model decides, as where a probability in float32 is turned into a score in float64.
     """
     weights, constant = goal.matrix()
     count = (-float(constant[0]) * over - first) / unit
     tie = round(count)
-    if abs(count - tie) > ON_GRID:
+    away = abs(count - tie)
+    if away > 0.0 and ON_GRID < noise * over / unit >= away:
+        return None
+    if away > ON_GRID:
         return int(np.ceil(count))
     if goal.ties_are_ours():
         return None

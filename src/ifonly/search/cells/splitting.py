@@ -288,9 +288,8 @@ class Splitting:
         """Tabulate what the box leaves open."""
         leaves, self.box = brackets.leaves.within(box), box
         self.grid = Grid(self.reducer, box, leaves)
-        self.sums = Sums.of(
-            brackets, leaves, self.reducer.goal, parts=self.inside is not None, keeps=self.ledger is not None
-        )
+        parts, keeps, noise = self.inside is not None, self.ledger is not None, self.incumbents.rounding
+        self.sums = Sums.of(brackets, leaves, self.reducer.goal, parts=parts, keeps=keeps, noise=noise)
         self.branching = Branching(self.grid)
         if self.inside is not None:
             self.grid.surrogates = self.inside.surrogates(self.grid, box)

@@ -41,7 +41,9 @@ class Sums:
     lattice: Lattice | None = None
 
     @classmethod
-    def of(cls, brackets: Brackets, leaves: Leaves, goal: Goal, *, parts: bool, keeps: bool) -> Sums:
+    def of(
+        cls, brackets: Brackets, leaves: Leaves, goal: Goal, *, parts: bool, keeps: bool, noise: float = 0.0
+    ) -> Sums:
         """Return the sums of some leaves; `parts`: whole ones are offered; `keeps`: as a proof, which knows no lattice."""
         values = brackets.values_of(leaves)
         largest = np.abs(values).max(axis=0) * brackets.trees.n_trees
@@ -49,7 +51,7 @@ class Sums:
         need, sure = -brackets.constant - room, -brackets.constant + room
         if parts:
             return cls(values, leaves.tree, need, sure)
-        lattice = None if keeps else Lattice.of(goal, brackets, leaves.node, float(room.max()))
+        lattice = None if keeps else Lattice.of(goal, brackets, leaves.node, float(room.max()), noise)
         return cls(values, leaves.tree, need, None, lattice)
 
     def best(self, leaves: IntArray) -> IntArray | None:

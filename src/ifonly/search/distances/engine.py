@@ -161,5 +161,5 @@ class _Search:
         if progress.best is None or progress.value - left > allowed_gap(progress.value, progress.limits.gap):
             progress.raise_floor(min(left, progress.budget))
             return Found(Ended.GAVE_UP)
-        progress.leave(left)
+        progress.close(left)  # what is left lies within the gap that was asked for
         return progress.found()
