@@ -377,8 +377,35 @@ NUMERIC_CALLS = {
     *("np.arange", "np.array", "np.float32", "np.float64", "np.full", "np.geomspace", "np.linspace", "np.logspace"),
 }
 
+# Where those in capitals belong there as well; in the middle of a line there are lengths of texts, mostly.
+TUNED_IN_CAPITALS = TUNED | {"batch", "data", "record"}
+
 # Numbers that nobody tunes, with the reason.
 CONSTANTS = {
+    "ifonly.batch.collecting: _MOST_NAMED": "of a text",
+    "ifonly.batch.folder: SHARD_ROWS": "the default of a parameter",
+    "ifonly.batch.records: _CLOCK_SHARE": "the meaning of a column that is written",
+    "ifonly.batch.shards: _TAIL": "of the format of shards",
+    "ifonly.batch.summary: _MOST_KINDS": "of a text: reasons that are told apart",
+    "ifonly.batch.summary: _MOST_REASONS": "of a text",
+    "ifonly.batch.summary: _QUANTILES": "of a text",
+    "ifonly.batch.verifying: _MOST_TOLD": "of a text",
+    "ifonly.data.features: LARGEST_WHOLE": "of the arithmetic of a float64",
+    "ifonly.data.features: _SHOWN": "of a text",
+    "ifonly.data.inference: _FEWEST_VALUES": "says what a schema is: odds of 1 in 10^10, see decimals_of",
+    "ifonly.data.inference: _MOST_DECIMALS": "says what a schema is, see decimals_of",
+    "ifonly.data.schema: _MOST_NAMES": "of a text",
+    "ifonly.data.schema: _SHOWN": "of a text",
+    "ifonly.record.checker: _DEEPEST": "a limit that no file of a stranger may pass",
+    "ifonly.record.checker: _MOST_BYTES": "the same",
+    "ifonly.record.fingerprints: _MOST_SCORED": "of the format of records",
+    "ifonly.record.price_parts: _BITS": "of whole numbers in 64 bits, see the derivation there",
+    "ifonly.record.price_parts: _FINEST, _COARSEST": "exponents of a float64",
+    "ifonly.record.price_parts: _MOST_PAID, _MOST_COST": "of whole numbers in 64 bits, see the derivation there",
+    "ifonly.record.proof: MOST_BYTES": "a limit that no file of a stranger may pass",
+    "ifonly.record.proof: _DIGEST": "of SHA-256",
+    "ifonly.record.reading: MOST_BYTES": "a limit that no file of a stranger may pass",
+    "ifonly.record.reading: _MOST_DEEP": "the same",
     "ifonly.criteria.manifold.branches: _FIRST, _ROW, _SCAN, _GROUP, _FINE": "names of kinds",
     "ifonly.models.forms.leaves: _NO_END": "a position beyond all others that an int32 holds",
     "ifonly.models.own_links: _COMPARED": "more scores than it takes to tell a sigmoid from another function",
@@ -409,17 +436,17 @@ CONSTANTS = {
 
 
 def tuned_numbers(tree: dict[str, Module]) -> list[str]:
-    """Numbers in capitals at the top of a module that searches go by."""
+    """Numbers in capitals at the top of a module that searches, batches or checks of records go by."""
     return [
         f"{module.name}: {names}; make it a field of a group in runtime/tuning.py, with its measurement"
-        for module in searching(tree)
+        for module in of_packages(tree, TUNED_IN_CAPITALS)
         for names, value in constants(module)
         if has_number(value) and f"{module.name}: {names}" not in CONSTANTS
     ]
 
 
-def searching(tree: dict[str, Module]) -> Iterator[Module]:
-    return (module for module in tree.values() if module.name.split(".")[1:2] and module.name.split(".")[1] in TUNED)
+def of_packages(tree: dict[str, Module], packages: Collection[str]) -> Iterator[Module]:
+    return (module for module in tree.values() if module.name.partition(".")[2].partition(".")[0] in packages)
 
 
 def constants(module: Module) -> Iterator[tuple[str, ast.expr]]:
@@ -515,7 +542,7 @@ def inline_numbers(tree: dict[str, Module]) -> list[str]:
     return [
         f"{module.name}, line {node.lineno}: {node.value!r}; give it a name in tolerances.py if proofs rest on it, make it a "
         "field of a group in runtime/tuning.py if they do not, or say in INLINE of which formula it is"
-        for module in searching(tree)
+        for module in of_packages(tree, TUNED)
         if module.name not in FORMATS
         for node in chosen(module)
         if (module.name, node.value) not in INLINE
@@ -726,7 +753,7 @@ CLEAN = {
     "program/cells.py": "def f(mip, x, schema):\n    # x = 0\n    mip.row(x)\n    x.mip.convex(x)  # why\n    schema.row(x)",
     "search/cells.py": "WITH_SOLVER = (Cells(1), Cells(2))[-1:]\n_NEAR = 0.5 * FEASIBILITY\nNAMES = ('a', 'b')",
     "program/inputs.py": "def f(x, bits):\n    return 0.5 * x[1:3] - 2.0**-52 * (bits >> 32) + 10.0**x if x else -1",
-    "batch/plan.py": "_ROWS = 1000",
+    "studio/plan.py": "_ROWS = 1000",
     "events.py": 'class Event:\n    """Event of a search."""',
     "__init__.py": "from ifonly.result.values import Explanation",
 }
@@ -806,6 +833,7 @@ def test_checks_accept_a_clean_tree(check: Check, tmp_path: Path) -> None:
         (guessed_attributes, "models/forms/votes.py", "def f(form):\n    return hasattr(form, 'spacing')"),
         (tuned_numbers, "search/cells.py", "_MOST_PARTS = 400_000"),
         (tuned_numbers, "search/cells.py", "MOST: int = -4"),
+        (tuned_numbers, "batch/plan.py", "_ROWS = 1000"),
         (tuned_numbers, "criteria/robustness/adversary.py", "_COPIES = {'linf': 5, 'l2': 3}"),
         (tuned_numbers, "solvers/trusted.py", "_SECONDS, _SHARE = 0.05, 0.2"),
         (tuned_numbers, "solvers/bounds.py", "_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)"),
