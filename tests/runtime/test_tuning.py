@@ -98,7 +98,10 @@ def test_a_share_by_which_a_search_would_not_end_is_refused(wrong: float) -> Non
 
 
 def test_a_group_in_the_wrong_place_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"Tuning.cells must be a CellSearch.*Tuning\(cells=CellSearch"):
+    with pytest.raises(
+        TypeError,
+        match=r"be a CellSearch.*Tuning\(cells=replace\(Tuning\(\).cells, .* from ifonly.extend",
+    ):
         Tuning(cells=KnapsackSearch())  # type: ignore[arg-type]
 
 

@@ -387,7 +387,8 @@ class Tuning:
             if not isinstance(getattr(self, one.name), type(one.default)):
                 raise TypeError(
                     f"Tuning.{one.name} must be a {type(one.default).__name__}, got {getattr(self, one.name)!r}. "
-                    f"Write Tuning({one.name}={type(one.default).__name__}(...)), from ifonly.extend."
+                    f"Write Tuning({one.name}=replace(Tuning().{one.name}, ...)), with Tuning from ifonly.extend and replace "
+                    "from dataclasses."
                 )
 
 

@@ -32,7 +32,7 @@ def check_solver(backend: Backend) -> None:
 
     Examples
     --------
-    >>> from ifonly.solvers import find_solver
+    >>> from ifonly.extend import find_solver
     >>> check_solver(find_solver("highs"))
     """
     run_all(solver_checks(backend), f"{backend.label}, ")
@@ -43,7 +43,7 @@ def solver_checks(backend: Backend) -> Iterator[Check]:
 
     Examples
     --------
-    >>> from ifonly.solvers import find_solver
+    >>> from ifonly.extend import find_solver
     >>> names = [name for name, check in solver_checks(find_solver("highs"))]
     >>> names[:3]
     ['is there', 'solves a linear program', 'solves an integer program']
