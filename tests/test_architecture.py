@@ -321,11 +321,18 @@ def silent_rows(tree: dict[str, Module]) -> list[str]:
 
 
 def is_row(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether it is a call of `row`, `rows` or `convex` on a program: on a name or an attribute `mip`."""
+    """Whether it is a call of `row`, `rows` or `convex` on a program, or of `add_rows` with one."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id == "add_rows" and bool(node.args) and is_program(node.args[0])
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return False
-    owner = ast.unparse(node.func.value)
-    return node.func.attr in {"row", "rows", "convex"} and (owner == "mip" or owner.endswith(".mip"))
+    return node.func.attr in {"row", "rows", "convex"} and is_program(node.func.value)
+
+
+def is_program(node: ast.expr) -> bool:
+    """Whether it is a name or an attribute `mip`."""
+    name = ast.unparse(node)
+    return name == "mip" or name.endswith(".mip")
 
 
 # Where the concrete classes of a package must not be asked for, and where the abilities are that one asks for instead.
@@ -877,6 +884,7 @@ def test_checks_accept_a_clean_tree(check: Check, tmp_path: Path) -> None:
         (inline_numbers, "surrogate/question.py", "def f(rows):\n    return rows[:8]"),
         (inline_numbers, "search/cells.py", "_probes = 301"),
         (silent_rows, "program/cells.py", "def f(mip, x):\n    mip.row(x)"),
+        (silent_rows, "models/forms/curves.py", "def f(mip, x):\n    add_rows(mip, x)"),
         (
             silent_rows,
             "program/cells.py",

@@ -197,6 +197,8 @@ SMALLEST_THRESHOLD = 1e-30  # the same around 0, where there is no share
 
 
 class _Same(TypedDict):
+    """Tolerances of a comparison by `numpy.allclose`."""
+
     rtol: float
     atol: float
 
