@@ -136,6 +136,12 @@ def _forest() -> Ask:
     return _asked(RandomForestClassifier(20, max_depth=4, random_state=0), [])
 
 
+def _network() -> Ask:
+    from sklearn.neural_network import MLPClassifier
+
+    return _asked(MLPClassifier((8,), max_iter=400, random_state=0), [])
+
+
 def _network_with_hull() -> Ask:
     from sklearn.neural_network import MLPClassifier
 
@@ -162,6 +168,7 @@ def _infeasible() -> Ask:
 WALKS: dict[str, Callable[[], Ask]] = {
     "linear": _linear,
     "forest": _forest,
+    "network": _network,
     "network with hull": _network_with_hull,
     "infeasible": _infeasible,
 }

@@ -239,6 +239,78 @@ def test_what_is_allowed_is_there() -> None:
         assert number in small_numbers(paths[where].read_text(encoding="utf-8")), (where, number)
 
 
+# Units of rounding, so many of which are a tolerance as well.
+UNITS = {"HALF_ULP", "SPACING", "SPACING_OF_FLOAT32"}
+
+
+def roundings(text: str) -> list[str]:
+    """Units of rounding that a module writes down, and written multiples of those of tolerances.py."""
+    out = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.BinOp(ast.Constant(2 | 2.0), ast.Pow(), ast.UnaryOp(ast.USub(), ast.Constant())):
+                out.append(ast.unparse(node))
+            case ast.BinOp(left, ast.Mult(), right):
+                factors = [*factors_of(left), *factors_of(right)]
+                named = any(isinstance(f, ast.Name) and f.id in UNITS for f in factors)
+                if named and any(isinstance(f, ast.Constant) for f in factors):
+                    out.append(ast.unparse(node))
+    return out
+
+
+def factors_of(node: ast.expr) -> list[ast.expr]:
+    """The factors of a product."""
+    match node:
+        case ast.BinOp(left, ast.Mult(), right):
+            return [*factors_of(left), *factors_of(right)]
+    return [node]
+
+
+@pytest.mark.parametrize("where", sorted(name for name in modules() if name.startswith("record/")))
+def test_the_checker_of_proofs_rounds_by_named_numbers(where: str) -> None:
+    left = roundings(modules()[where].read_text(encoding="utf-8"))
+    assert not left, f"give {left} a name in ifonly.tolerances, with its derivation"
+
+
+@pytest.mark.parametrize("text", ["_AWAY = 2.0**-50", "x = 8.0 * HALF_ULP * y", "x = y * (z * SPACING) * 4.0"])
+def test_a_rounding_elsewhere_is_seen(text: str) -> None:
+    assert roundings(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["x = TWICE * HALF_ULP * y", "x = 2.0**53", "x = 2.0 * square", "1.0 - SOME * HALF_ULP"]
+)
+def test_other_products_are_left_alone(text: str) -> None:
+    assert not roundings(text)
+
+
+def tolerances_of_numpy(text: str) -> list[str]:
+    """The comparisons of a module that leave NumPy its own tolerances: without both of them, and without a group of ours."""
+    calls = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+    compared = (call for call in calls if ast.unparse(call.func).rpartition(".")[2] in {"allclose", "isclose"})
+    given = ((call, {keyword.arg for keyword in call.keywords}) for call in compared)
+    return [ast.unparse(call) for call, names in given if None not in names and not names >= {"rtol", "atol"}]
+
+
+@pytest.mark.parametrize("where", sorted(modules()))
+def test_no_comparison_has_tolerances_of_its_own(where: str) -> None:
+    left = tolerances_of_numpy(modules()[where].read_text(encoding="utf-8"))
+    assert not left, f"say rtol and atol in {left}, by names of ifonly.tolerances: **SAME_POINT"
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("np.allclose(a, b)", True),
+        ("isclose(a, b, rtol=DUST)", True),
+        ("np.isclose(a, b, rtol=DUST, atol=0.0)", False),
+        ("np.allclose(a, b, **SAME_POINT)", False),
+    ],
+)
+def test_a_comparison_with_tolerances_of_its_own_is_seen(text: str, *, seen: bool) -> None:
+    assert bool(tolerances_of_numpy(text)) == seen
+
+
 @pytest.mark.parametrize("text", ["_DUST = 1e-9", "x <= y + 1e-12", "f(gap=0.00001)", "a > 10.0**-9", "b = -1e-6"])
 def test_a_tolerance_elsewhere_is_seen(text: str) -> None:
     assert small_numbers(text)

@@ -11,7 +11,7 @@ DETOURS = (
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["later", "first"])
-@pytest.mark.parametrize("name", ["linear", "forest"])
+@pytest.mark.parametrize("name", ["linear", "forest", "network"])
 def test_a_plain_question_passes_no_module_of_what_it_does_not_ask_for(name: str, first: bool) -> None:
     found = walk(name, first=first)
     assert not [module for module in found.modules if module.startswith(DETOURS)]

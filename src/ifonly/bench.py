@@ -98,7 +98,7 @@ class Benchmark:
 
 
 class _Stopwatch:
-    """Assigns the time since its last look to a phase; hears of phases by events and by watching the solver."""
+    """Stopwatch of phases, of which it hears by events and by watching the solver: each gets the time since the last look."""
 
     def __init__(self) -> None:
         self.seconds = {"build": 0.0, "solve": 0.0, "verify": 0.0}

@@ -68,7 +68,7 @@ class SolverFailed(SolverError):
 
 
 class NoCounterfactual(IfOnlyError, RuntimeError):
-    """There is no answer to return; the subclasses say whether that is proven."""
+    """Error of a question without an answer to return; the subclasses say whether that is proven."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,34 @@ from typing import TYPE_CHECKING, Any
 
 from ifonly.data.features import Binary, Categorical, Feature, Integer, Numeric, Ordinal
 from ifonly.data.schema import Schema
-from ifonly.errors import Relaxation
+from ifonly.errors import CriterionError, Relaxation, UnsupportedModel
 from ifonly.events import Built, Finished, Incumbent, OnEvent
-from ifonly.models.abilities import Bounded, Composite, Ensemble, Layered, LinearScores, NearestRows
+from ifonly.models.abilities import (
+    AddsExactly,
+    AddsInFloats,
+    Bounded,
+    BoundsInside,
+    BoundsScores,
+    Composite,
+    Ensemble,
+    HardVote,
+    HasNodes,
+    HasPlateaus,
+    HasSchema,
+    KeepsFromTies,
+    Layered,
+    LinearScores,
+    NearestRows,
+    Relaxed,
+    Resolves,
+    Spaced,
+    SumsLeaves,
+    SumsTerms,
+    WeightedSum,
+)
 from ifonly.models.form import Form
 from ifonly.models.forms.leaves import Leaves
+from ifonly.models.forms.nodes import Addition, Nodes
 from ifonly.models.forms.propagate import Block, Budget
 from ifonly.models.links import Link
 from ifonly.models.read import Model, Read
@@ -52,8 +75,12 @@ from ifonly.search.progress import Engine, Progress, find
 from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
 
 if TYPE_CHECKING:
+    from ifonly.models.forms.linear import Linear
+    from ifonly.models.forms.network import Graph, Network, Signal
+    from ifonly.models.forms.steps import Lift, linear_form
     from ifonly.models.reading.assemble import RawTree, assemble, float32_at_most, float32_below, float64_at_most
     from ifonly.models.reading.columnwise import column_wise
+    from ifonly.models.reading.on_grids import on_grids
     from ifonly.models.reading.source import Column, Source
     from ifonly.models.reading.transforms import transforms
     from ifonly.search.engines import ENGINES
@@ -71,11 +98,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINES",
+    "Addition",
+    "AddsExactly",
+    "AddsInFloats",
     "Affine",
     "Backend",
     "Binary",
     "Block",
     "Bounded",
+    "BoundsInside",
+    "BoundsScores",
     "Box",
     "BoxDemand",
     "Branch",
@@ -96,6 +128,7 @@ __all__ = [
     "Counts",
     "Couples",
     "Criterion",
+    "CriterionError",
     "Deadline",
     "Decision",
     "Demand",
@@ -112,14 +145,22 @@ __all__ = [
     "Found",
     "Further",
     "Goal",
+    "Graph",
+    "HardVote",
     "HasConsequences",
+    "HasNodes",
+    "HasPlateaus",
+    "HasSchema",
     "Incumbent",
     "Inputs",
     "Integer",
     "KeepsDistance",
+    "KeepsFromTies",
     "Layered",
     "Leaves",
+    "Lift",
     "Limits",
+    "Linear",
     "LinearScores",
     "Link",
     "Loosens",
@@ -127,6 +168,8 @@ __all__ = [
     "MipArrays",
     "Model",
     "NearestRows",
+    "Network",
+    "Nodes",
     "Numeric",
     "OnEvent",
     "OnlyWith",
@@ -141,29 +184,37 @@ __all__ = [
     "Read",
     "Refines",
     "Relaxation",
+    "Relaxed",
     "Remains",
     "Remarks",
+    "Resolves",
     "Row",
     "Rule",
     "Schema",
     "Search",
     "Separation",
     "Shrinks",
+    "Signal",
     "Solution",
     "Sought",
     "Source",
+    "Spaced",
     "Square",
     "Squeezes",
     "Statement",
     "Status",
+    "SumsLeaves",
+    "SumsTerms",
     "Tabulates",
     "Tightens",
     "Training",
     "Tuning",
     "UnionOfBoxes",
+    "UnsupportedModel",
     "Variables",
     "Verifies",
     "Way",
+    "WeightedSum",
     "Wraps",
     "assemble",
     "check_criterion",
@@ -179,6 +230,8 @@ __all__ = [
     "float64_at_most",
     "form_checks",
     "known_readers",
+    "linear_form",
+    "on_grids",
     "reader_checks",
     "reads",
     "solver_checks",
@@ -189,7 +242,12 @@ __all__ = [
 _LATE = {
     "ENGINES": "ifonly.search.engines",
     "Column": "ifonly.models.reading.source",
+    "Graph": "ifonly.models.forms.network",
+    "Lift": "ifonly.models.forms.steps",
+    "Linear": "ifonly.models.forms.linear",
+    "Network": "ifonly.models.forms.network",
     "RawTree": "ifonly.models.reading.assemble",
+    "Signal": "ifonly.models.forms.network",
     "Source": "ifonly.models.reading.source",
     "assemble": "ifonly.models.reading.assemble",
     "check_criterion": "ifonly.testing",
@@ -200,6 +258,8 @@ _LATE = {
     "column_wise": "ifonly.models.reading.columnwise",
     "find_solver": "ifonly.solvers.registry",
     "form_checks": "ifonly.testing",
+    "linear_form": "ifonly.models.forms.steps",
+    "on_grids": "ifonly.models.reading.on_grids",
     "reader_checks": "ifonly.testing",
     "solver_checks": "ifonly.testing",
     "float32_at_most": "ifonly.models.reading.assemble",

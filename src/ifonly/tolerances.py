@@ -27,24 +27,32 @@ __all__ = [
     "BEYOND_ROUNDING",
     "BEYOND_THE_THRESHOLD",
     "BROKEN_OF_ROOM",
+    "CELL_COST_ROUNDINGS",
     "CHAINED_ROUNDING",
     "CLOSING",
     "COARSE",
+    "COST_LEFT_ROUNDINGS",
     "DUST",
     "EDGE",
     "ENOUGH_OF_ROOM",
+    "FACTUAL_ROUNDINGS",
     "FEASIBILITY",
     "FLOAT32_ROOM",
     "FLOAT64_ROOM",
     "FOLDS",
     "HALF_CLOSING",
+    "HALF_ULP",
+    "INPUT_ROUNDINGS",
     "INSIDE",
     "INTEGRALITY",
     "IN_HULL",
     "KEPT_ROW",
     "LARGEST_LOGIT",
     "LATTICE_STEP",
+    "LAYER_ROUNDINGS",
+    "LEAST_FLOAT",
     "LEAST_GAIN",
+    "LINE_OF_UNIT",
     "LONG_ROUNDINGS",
     "LONG_SUM",
     "LOST_OF_ROOM",
@@ -68,13 +76,16 @@ __all__ = [
     "OUT_OF_REACH",
     "PAIRWISE_ROUNDINGS",
     "PASSES_OF_ROOM",
+    "PRICED_PRODUCT",
     "PRICE_ROUNDINGS",
     "PROGRAM_ROUNDINGS",
+    "REACH_ROUNDINGS",
     "REFUTES",
     "RIDGE",
     "ROUNDING",
     "SAME_BREAKPOINT",
     "SAME_FILE",
+    "SAME_FOOT",
     "SAME_GRAPH",
     "SAME_LABELS",
     "SAME_MEAN",
@@ -89,6 +100,7 @@ __all__ = [
     "SOLVER_ROUNDINGS",
     "SPACING",
     "SPACING_OF_FLOAT32",
+    "SPENT_ROUNDINGS",
     "SQUARED_GAP",
     "STEEPEST",
     "STORED_MOVE",
@@ -97,7 +109,9 @@ __all__ = [
     "TERMS_OF_ROUNDING",
     "TINY",
     "TOLD_STEP",
+    "TWICE",
     "UNIT_PARTS",
+    "UNIT_ROUNDINGS",
     "VOTE_DIGITS",
     "WEIGHED_VOTERS",
     "WIDER",
@@ -163,10 +177,29 @@ MARGINS_AT_THE_EDGE = (2.0, 8.0)
 # sums have a third of this where a column around 1e9 varies by a hundredth, a hundred thousand floats.
 COARSE = 1e-2
 PRICE_ROUNDINGS = 16  # of a bound by prices, beside those of its sums over trees, splits and features
+# -- and of the bounds that the checker of a proof computes anew, in roundings of `HALF_ULP`: `ifonly.record`
+HALF_ULP = 0.5 * SPACING  # share of a number by which one operation may be off: `u` of the derivations there
+LEAST_FLOAT = 2.0**-1074  # the least float above 0: by as much a product may be off that is nearly 0
+TWICE = 2.0  # times what is derived to first order: more than all that `k u / (1 - k u)` adds to `k u`, as long as k u < 1/2
+CELL_COST_ROUNDINGS = 8.0  # in the cost of one cell: a difference, two products, a square and three sums
+COST_LEFT_ROUNDINGS = 8.0  # between a cost and what is left for it, twice as many as there are
+# Of a unit's size, by which its two lines are moved apart: whatever slope the chord was given, an end is a difference, a
+# product and the sum with this, three roundings of twice the size at most.
+LINE_OF_UNIT = 8.0 * HALF_ULP
+# Of a bound through a network, before it is doubled: two per unit and four per layer, of the sums that carry it through them;
+# six per input of the sum at the end, whose terms have up to three times their size; and what the operations beside these
+# sums take, of that sum and of one of costs. The derivation is at the head of `ifonly.record.network_bounds`.
+UNIT_ROUNDINGS, LAYER_ROUNDINGS, INPUT_ROUNDINGS, SPENT_ROUNDINGS = 2.0, 4.0, 6.0, 32.0
+# Of how far a number may go for what is left to it, a square root and a quotient among a dozen operations; and of the
+# factual's value that it goes away from.
+REACH_ROUNDINGS, FACTUAL_ROUNDINGS = 64.0, 8.0
+PRICED_PRODUCT = 8.0 * HALF_ULP  # share of a product by which it is moved, so that two more roundings cannot undo it
 SMALLEST_THRESHOLD = 1e-30  # the same around 0, where there is no share
 
 
 class _Same(TypedDict):
+    """Tolerances of a comparison by `numpy.allclose`."""
+
     rtol: float
     atol: float
 
@@ -199,6 +232,7 @@ FEASIBILITY = 1e-6  # to which branch and bound keeps rows and integers: the sol
 INTEGRALITY = 0.1 * FEASIBILITY  # within which a value of a linear program counts as whole
 LP_EXACT = 1e-9  # to which linear programs are asked to keep rows and reduced costs, for points that are used
 LP_ROOM = 10.0 * LP_EXACT  # what that can move a coordinate or a combination of rows by, several times over
+SAME_FOOT = 1e-3  # within which the foot of a perpendicular is met by a square that is off by `FEASIBILITY`: its root
 INSIDE = 2.0 * LP_EXACT  # by which a repaired point stays within its rows: more than a linear program can be off
 # Times `LP_EXACT`: to which a linear program without a verdict is solved again. What an answer breaks is seen in the end.
 WIDER, WIDEST = 10.0, 100.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import re
@@ -13,6 +14,7 @@ import threading
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from ifonly.batch.plan import Shard
 from ifonly.batch.reading import CsvSource
 from ifonly.batch.records import Column
 from ifonly.batch.shards import CsvWriter, read_shard, shard_path
+from ifonly.runtime.tuning import Batches, Tuning
 
 
 @pytest.fixture(scope="module")
@@ -273,10 +276,10 @@ def test_a_journal_with_a_torn_line_or_of_another_plan(copied: Batch, whole: Bat
     records = read_shard(tmp_path, batch.plan, shard)
     place = tmp_path / "shards"
     (place / "000000.csv").unlink()
-    with journal.Journal(place, shard, batch.plan.fingerprint) as ours:
+    with journal.Journal(place, shard, batch.plan.fingerprint, 2.0) as ours:
         for record in records[:5]:
             ours.keep([record])
-    with journal.Journal(place, shard, "another plan") as foreign:
+    with journal.Journal(place, shard, "another plan", 2.0) as foreign:
         foreign.keep([records[6] | {"status": "nonsense"}])
     (path,) = [p for p in journal.journals(place, shard) if batch.plan.fingerprint.encode() in p.read_bytes()]
     path.write_bytes(path.read_bytes()[:-7])
@@ -401,12 +404,9 @@ def test_stopping_workers_by_a_file(explainer: Explainer, copied: Batch, whole: 
     stop = tmp_path / "stop"
     stop.touch()
     job = jobs.Job(batch.plan, explainer, batch.options, batch.source)
-    real = jobs._LOOK_SECONDS
-    jobs._LOOK_SECONDS = -1.0
-    try:
-        report = jobs.run_shard(job, tmp_path, 0, stop=stop)
-    finally:
-        jobs._LOOK_SECONDS = real
+    always = copy.copy(explainer)
+    always.training = replace(always.training, tuning=Tuning(batches=Batches(look_seconds=0.0)))
+    report = jobs.run_shard(replace(job, explainer=always), tmp_path, 0, stop=stop)
     assert not report.done
     assert 0 < report.rows < 25
     assert len(journal.kept_rows(tmp_path / "shards", batch.plan.shard(0), batch.plan.fingerprint)) == report.rows

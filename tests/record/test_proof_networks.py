@@ -26,11 +26,11 @@ import ifonly
 from ifonly import Actionability, Explainer, IfOnlyWarning, Infeasible, NoCounterfactual, Proximity, Sparsity, Target
 from ifonly.models.forms.backward import Layers
 from ifonly.question.trail import Leaf, Split, events
-from ifonly.record import network_parts
 from ifonly.record.checker import NotReplayable, Refused, replay
 from ifonly.record.network_bounds import Boxes, Layer, Prices, bounds_of_rows
 from ifonly.record.proof import unpack
 from ifonly.runtime.deadline import Deadline
+from ifonly.runtime.tuning import DEFAULT, Checking, Tuning
 from ifonly.search.inputs.nodes import Nodes
 from portions import one_in
 from proof_cases import NEVER, Case, judged
@@ -360,7 +360,7 @@ def test_malformed_trails_end_in_a_sentence() -> None:
         replay(asked.statement, asked.goal, case.bound, case.trail, Deadline.after(0.0))
 
 
-def test_a_part_that_is_not_closed_is_halved_so_often_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_is_not_closed_is_halved_so_often_and_no_more() -> None:
     """One leaf in the place of all parts: small questions are closed by halves alone, and nothing false ever is."""
     closed = 0
     for case in filter(None, map(known, range(10))):
@@ -368,16 +368,18 @@ def test_a_part_that_is_not_closed_is_halved_so_often_and_no_more(monkeypatch: p
         closed += _accepts(case, b"\x00")
         with pytest.raises(Refused):
             case.replayed(b"\x00", best * (1.0 + 1e-5))
-    monkeypatch.setattr(network_parts, "_MOST_HALVED", 0)
+    never = Tuning(checking=Checking(most_halved=0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IfOnlyWarning)
-        strict = sum(_accepts(case, b"\x00") for case in filter(None, map(known, range(10))))
+        strict = sum(_accepts(case, b"\x00", never) for case in filter(None, map(known, range(10))))
     assert strict <= closed
 
 
-def _accepts(case: Case, trail: bytes) -> bool:
+def _accepts(case: Case, trail: bytes, tuning: Tuning = DEFAULT) -> bool:
+    asked = case.asked()
+    statement = replace(asked.statement, query=replace(asked.statement.query, tuning=tuning))
     try:
-        case.replayed(trail)
+        replay(statement, asked.goal, case.bound, trail, NEVER)
     except Refused:
         return False
     return True

@@ -22,6 +22,7 @@ from ifonly.models.forms.curves import Curve
 from ifonly.models.forms.trees import Trees
 from ifonly.runtime import tuning as module
 from ifonly.runtime.tuning import DEFAULT, CellSearch, Clouds, KnapsackSearch, NoGoodSearch, Shaping, SignSearch, Tuning
+from ifonly.runtime.tuning_tables import CACHES, TABLES
 from questions import FACTUAL, labels, people, pipeline
 
 SOURCE = Path(module.__file__).parents[1]
@@ -29,6 +30,10 @@ X = people(300)
 Y = labels(X)
 FOREST = pipeline(X, Y, RandomForestClassifier(20, max_depth=5, random_state=0))
 LINEAR = pipeline(X, Y, LogisticRegression(C=0.3))
+
+
+# All groups: those of a Tuning, and those that are used before there is one.
+GROUPS = {one.name: getattr(DEFAULT, one.name) for one in fields(Tuning)} | {"TABLES": TABLES, "CACHES": CACHES}
 
 
 # -- the numbers, and their reasons ----------------------------------------------------------------------------------
@@ -47,7 +52,7 @@ def reasons() -> dict[str, str]:
 
 def test_each_number_has_its_measurement_or_is_called_a_guess() -> None:
     said = reasons()
-    assert len(said) == sum(len(fields(getattr(DEFAULT, one.name))) for one in fields(Tuning)) > 80
+    assert len(said) == sum(len(fields(group)) for group in GROUPS.values()) > 80
     assert not [name for name, why in said.items() if ("measured" in why) == ("guess" in why)]
 
 
@@ -64,16 +69,14 @@ def test_every_number_is_used() -> None:
     used = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     kernels = (p.read_text(encoding="utf-8") for p in SOURCE.rglob("*.[ch]"))
     used |= {name for text in kernels for name in re.findall(r"\bnum(?:\.|->)(\w+)", text)}
-    groups = [(one.name, getattr(DEFAULT, one.name)) for one in fields(Tuning)]
-    assert not [f"{name}.{one.name}" for name, group in groups for one in fields(group) if one.name not in used]
-    assert not [name for name, _ in groups if name not in used]
+    assert not [f"{name}.{one.name}" for name, group in GROUPS.items() for one in fields(group) if one.name not in used]
+    assert not [one.name for one in fields(Tuning) if one.name not in used]
 
 
 def test_it_is_frozen_all_through() -> None:
     with pytest.raises(FrozenInstanceError):
         DEFAULT.cells = CellSearch()  # type: ignore[misc]
-    for one in fields(Tuning):
-        group = getattr(DEFAULT, one.name)
+    for group in GROUPS.values():
         assert is_dataclass(group)
         with pytest.raises(FrozenInstanceError):
             setattr(group, fields(group)[0].name, 1)
@@ -95,7 +98,10 @@ def test_a_share_by_which_a_search_would_not_end_is_refused(wrong: float) -> Non
 
 
 def test_a_group_in_the_wrong_place_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"Tuning.cells must be a CellSearch.*Tuning\(cells=CellSearch"):
+    with pytest.raises(
+        TypeError,
+        match=r"be a CellSearch.*Tuning\(cells=replace\(Tuning\(\).cells, .* from ifonly.extend",
+    ):
         Tuning(cells=KnapsackSearch())  # type: ignore[arg-type]
 
 

@@ -17,6 +17,8 @@ __all__ = ["TorchClassifier", "TorchRegressor"]
 
 @dataclass(eq=False)
 class _Torch(Adapter):
+    """Adapter of a trained module: its outputs in evaluation mode."""
+
     module: Any
 
     def outputs(self, X: Any) -> npt.NDArray[Any]:

@@ -14,16 +14,13 @@ from ifonly.batch.guesses import Guess, Notebook, guessing, may_guess, right
 from ifonly.data.given import Given, given_rows
 from ifonly.errors import Infeasible, NotVerified, OutOfTime
 from ifonly.result.many import Outcome
+from ifonly.runtime.tuning import Batches
 from ifonly.runtime.warning_filters import heard
 
 if TYPE_CHECKING:
     from ifonly.explain import Explainer
 
 __all__ = ["STATUS", "Asked", "ask_many", "ask_one", "question_keys"]
-
-_BLOCK_ROWS = 128
-_BLOCK_SECONDS = 2.0
-_ENCODED_ROWS = 1024
 
 _Row = Given | pd.DataFrame
 
@@ -46,13 +43,15 @@ class Asked:
 class _Block:
     """Rows whose searches are done and whose guesses are not yet confirmed."""
 
+    tuning: Batches
     rows: list[_Row] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     guesses: list[list[Guess]] = field(default_factory=list)
     began: float = field(default_factory=time.perf_counter)
 
     def is_full(self) -> bool:
-        return len(self.rows) >= _BLOCK_ROWS or time.perf_counter() - self.began > _BLOCK_SECONDS
+        late = time.perf_counter() - self.began > self.tuning.block_seconds
+        return late or len(self.rows) >= self.tuning.block_rows
 
 
 def ask_many(explainer: Explainer, frame: pd.DataFrame, **options: Any) -> Iterator[Asked]:
@@ -67,13 +66,13 @@ def ask_many(explainer: Explainer, frame: pd.DataFrame, **options: Any) -> Itera
             yield ask_one(explainer, row, **options)
         return
     twin, notebook = guessing(explainer)
-    block = _Block()
+    block = _Block(explainer.tuning.batches)
     try:
         for row in rows:
             _guess(block, twin, notebook, row, options)
             if block.is_full() or _interrupted(block.asked[-1]):
                 yield from _outcomes(block, explainer, options)
-                block = _Block()
+                block = _Block(explainer.tuning.batches)
     except KeyboardInterrupt:
         yield from _outcomes(block, explainer, options)
         raise
@@ -83,8 +82,9 @@ def ask_many(explainer: Explainer, frame: pd.DataFrame, **options: Any) -> Itera
 def _rows(explainer: Explainer, frame: pd.DataFrame) -> Iterator[_Row]:
     """Yield the rows of a frame, encoded many at a time; a row that is refused as it is, to say why when it is asked."""
     table, missing = explainer.schema.frame(frame), explainer.model.read.accepts_missing
-    for start in range(0, len(table), _ENCODED_ROWS):
-        part = table.iloc[start : start + _ENCODED_ROWS]
+    at_once = max(1, explainer.tuning.batches.encoded_rows)
+    for start in range(0, len(table), at_once):
+        part = table.iloc[start : start + at_once]
         for i, given in enumerate(given_rows(part, explainer.schema, missing=missing)):
             yield part.iloc[[i]] if given is None else given
 

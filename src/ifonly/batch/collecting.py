@@ -33,6 +33,8 @@ class Collected:
 
 
 class _Writer(Protocol):
+    """Writer of one collected table."""
+
     def write(self, records: Iterable[Record]) -> None: ...
     def close(self) -> None: ...
 

@@ -18,14 +18,12 @@ from typing import Any, TypeVar
 
 from ifonly.batch.parcels import Parcel
 from ifonly.errors import CriterionError
+from ifonly.runtime.tuning import Batches
 
 __all__ = ["finished", "is_futures", "sent", "spread", "window", "workers"]
 
 Task = tuple[Any, ...]
 R = TypeVar("R")
-
-_TASKS_PER_WORKER = 2
-_POLL_SECONDS = 0.1
 
 
 def is_futures(executor: Any) -> bool:
@@ -56,19 +54,19 @@ def workers(executor: Any, n_jobs: int | None) -> int:
     return int(known) if isinstance(known, int) and known > 0 else os.cpu_count() or 1
 
 
-def window(executor: Any, n_jobs: int | None) -> int:
+def window(executor: Any, n_jobs: int | None, tuning: Batches) -> int:
     """Return how many tasks to have under way: enough to keep workers busy, few enough to keep memory flat."""
-    return _TASKS_PER_WORKER * workers(executor, n_jobs)
+    return max(1, tuning.tasks_per_worker) * workers(executor, n_jobs)
 
 
 def spread(
-    work: Callable[..., R], tasks: Iterable[Task], *, executor: Any = None, n_jobs: int | None = 1
+    work: Callable[..., R], tasks: Iterable[Task], *, tuning: Batches, executor: Any = None, n_jobs: int | None = 1
 ) -> Iterator[R]:
     """Yield the results of all tasks, in order; no more tasks are made than are under way."""
     if is_futures(executor):
-        yield from _by_futures(work, tasks, executor, window(executor, n_jobs))
+        yield from _by_futures(work, tasks, executor, window(executor, n_jobs, tuning))
     else:
-        yield from _by_joblib(work, tasks, executor, n_jobs)
+        yield from _by_joblib(work, tasks, executor, n_jobs, tuning)
 
 
 def sent(parcel: Parcel, executor: Any) -> Any:
@@ -96,13 +94,15 @@ def _by_futures(work: Callable[..., R], tasks: Iterable[Task], executor: Any, mo
             future.cancel()
 
 
-def _by_joblib(work: Callable[..., R], tasks: Iterable[Task], backend: str | None, n_jobs: int | None) -> Iterator[R]:
+def _by_joblib(
+    work: Callable[..., R], tasks: Iterable[Task], backend: str | None, n_jobs: int | None, tuning: Batches
+) -> Iterator[R]:
     """Use a generator where the backend has one, and lists of a few tasks per worker where it has none."""
     import joblib  # noqa: PLC0415 - loaded only for batches
 
     with _backend(backend):
         active, _ = joblib.parallel.get_active_backend()
-        most = window(backend, n_jobs)
+        most = window(backend, n_jobs, tuning)
         if getattr(active, "supports_return_generator", False):
             parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
             yield from parallel(joblib.delayed(work)(*task) for task in tasks)
@@ -124,8 +124,9 @@ def _backend(name: str | None) -> Any:
         raise CriterionError(f"joblib knows no backend {name!r}: {error}") from None
 
 
-def finished(futures: Iterable[Any], seconds: float) -> set[Any]:
-    """Return the futures that are done, after waiting for the first one, or for some seconds."""
+def finished(futures: Iterable[Any], tuning: Batches) -> set[Any]:
+    """Return the futures that are done, after waiting for the first one, or for the seconds of a beat."""
+    seconds = tuning.beat_seconds
     pending = list(futures)
     if all(isinstance(f, concurrent.futures.Future) for f in pending):
         return set(concurrent.futures.wait(pending, seconds, concurrent.futures.FIRST_COMPLETED).done)
@@ -134,4 +135,4 @@ def finished(futures: Iterable[Any], seconds: float) -> set[Any]:
         done = {f for f in pending if f.done()}
         if done or time.monotonic() > until:
             return done
-        time.sleep(_POLL_SECONDS)
+        time.sleep(tuning.poll_seconds)

@@ -38,7 +38,7 @@ __all__ = [
     "write_or_check_plan",
 ]
 
-SHARD_ROWS = 1000
+SHARD_ROWS = 1000  # the default of a parameter, which the plan writes down
 # Long enough for no search to meet it: a search that counts on the clock is not reproducible.
 _ENDLESS = FOREVER
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "Report", "rows_under_way", "run_shard", "run_task"]
 
-_LOOK_SECONDS = 0.5
-
 
 @dataclass(frozen=True)
 class Job:
@@ -102,7 +100,7 @@ def run_shard(
         if piece is None:
             assert job.source is not None
             piece = job.source.read(shard)
-        with Journal(place, shard, job.plan.fingerprint) as journal:
+        with Journal(place, shard, job.plan.fingerprint, job.explainer.tuning.batches.sync_seconds) as journal:
             whole = _ask_rest(job, shard, piece, kept, journal, stop)
         if not whole:
             return Report(number, False, rows=len(kept), kept=there)
@@ -178,7 +176,7 @@ def _ask_rest(
         keep(first, records)
         for line in others:
             keep(line, _copied(records, shard.first + line, piece.keys[line], timed=job.timed))
-        if stop is not None and time.monotonic() - looked > _LOOK_SECONDS:
+        if stop is not None and time.monotonic() - looked > job.explainer.tuning.batches.look_seconds:
             looked = time.monotonic()
             if stop.exists():
                 return False

@@ -24,7 +24,6 @@ from ifonly.batch.writing import refused
 __all__ = ["JOURNAL", "Journal", "journals", "kept_rows"]
 
 JOURNAL = ".journal"
-_SYNC_SECONDS = 2.0
 
 
 def journals(folder: Path, shard: Shard) -> list[Path]:
@@ -56,12 +55,12 @@ def _lines(path: Path) -> Iterator[list[Record]]:
 
 
 class Journal:
-    """Appends rows to a runner's own file, and forces them to the disk every few seconds."""
+    """Journal of one runner: rows are appended to a file of its own, and forced to the disk every `seconds`."""
 
-    def __init__(self, folder: Path, shard: Shard, fingerprint: str) -> None:
+    def __init__(self, folder: Path, shard: Shard, fingerprint: str, seconds: float) -> None:
         self._path = folder / f"{shard.name}.{os.getpid()}-{secrets.token_hex(4)}{JOURNAL}"
         self._head: Record = {"plan": fingerprint, "shard": shard.number}
-        self._synced = time.monotonic()
+        self._seconds, self._synced = seconds, time.monotonic()
         self._handle: int | None = None
 
     def __enter__(self) -> Self:
@@ -81,7 +80,7 @@ class Journal:
                 self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
                 self._write([self._head])
             self._write(records)
-            if time.monotonic() - self._synced > _SYNC_SECONDS:
+            if time.monotonic() - self._synced > self._seconds:
                 os.fsync(self._handle)
                 self._synced = time.monotonic()
         except OSError as error:

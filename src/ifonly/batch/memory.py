@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["explain_batch"]
 
-_PARTS_PER_WORKER = 8
-_MOST_AT_ONCE = 50
-
 
 def explain_batch(
     explainer: Explainer,
@@ -85,10 +82,11 @@ def _answers(
     if count == 1 and executor is None:
         yield from (asked.outcome for asked in ask_many(explainer, frame, **options))
         return
-    size = max(1, min(_MOST_AT_ONCE, len(frame) // (_PARTS_PER_WORKER * count)))
+    tuning = explainer.tuning.batches
+    size = max(1, min(tuning.part_rows, len(frame) // (max(1, tuning.parts_per_worker) * count)))
     parcel = sent(Parcel.of((explainer, options)), executor)
     parts = ((parcel, frame.iloc[k : k + size]) for k in range(0, len(frame), size))
-    for outcomes in spread(_travelling, parts, executor=executor, n_jobs=n_jobs):
+    for outcomes in spread(_travelling, parts, tuning=tuning, executor=executor, n_jobs=n_jobs):
         for outcome in outcomes:
             if outcome.explanation is None:
                 yield outcome

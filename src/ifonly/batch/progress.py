@@ -19,7 +19,7 @@ _LOG = logging.getLogger("ifonly.batch")
 
 
 class Listener(Protocol):
-    """Hears how a batch goes on."""
+    """Listener of a batch: hears how it goes on."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *details: object) -> None: ...
@@ -42,7 +42,7 @@ class Listener(Protocol):
 
 
 class Silent:
-    """Hears everything and logs it to ``ifonly.batch``, which is quiet unless it is given a handler."""
+    """Listener that logs all that it hears to ``ifonly.batch``, which is quiet unless it is given a handler."""
 
     def __init__(self) -> None:
         self.rows = self.done = self.asked = 0
@@ -95,7 +95,7 @@ class Silent:
 
 
 class Lines(Silent):
-    """Prints a line per shard to a console, for logs of jobs without a terminal."""
+    """Listener that prints a line per shard to a console, for logs of jobs without a terminal."""
 
     def __init__(self, out: Console) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class Lines(Silent):
 
 
 class Bar(Silent):
-    """Shows a live bar with rows per second, time left, and counts by status."""
+    """Listener that shows a live bar with rows per second, time left, and counts by status."""
 
     def __init__(self, out: Console) -> None:
         from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415 - only with a bar

@@ -34,7 +34,7 @@ Record = dict[str, Any]
 Kind = Literal["int", "float", "bool", "text", "texts", "changes"]
 
 _ALREADY = "The wanted outcome is already there"
-_CLOCK_SHARE = 0.9
+_CLOCK_SHARE = 0.9  # of the time limit, from which on the column `clock` says that it was spent: its meaning, not tuned
 
 
 @dataclass(frozen=True)

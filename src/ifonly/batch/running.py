@@ -21,11 +21,9 @@ from ifonly.batch.progress import Listener
 from ifonly.batch.reading import FrameSource
 from ifonly.batch.shards import State, shard_folder, state_of
 from ifonly.errors import BatchFailed
+from ifonly.runtime.tuning import Batches
 
 __all__ = ["Run", "plan_state", "run_plan"]
-
-_BEAT_SECONDS = 1.0
-_DEATHS = 2
 
 
 @dataclass
@@ -76,9 +74,9 @@ def run_plan(
             _Crew(run, job, folder, listener, executor, n_jobs, claim).run(todo)
     if run.dead:
         raise BatchFailed(
-            f"{len(run.dead)} of {len(todo)} shards killed their worker {_DEATHS} times, alone: {_some(run.dead)}. Look for "
-            "a lack of memory, or a model that crashes the process on one of their rows. All other shards are done; run "
-            "the batch again once that is mended."
+            f"{len(run.dead)} of {len(todo)} shards killed their worker {job.explainer.tuning.batches.deaths} times, alone: "
+            f"{_some(run.dead)}. Look for a lack of memory, or a model that crashes the process on one of their rows. All "
+            "other shards are done; run the batch again once that is mended."
         )
     return run
 
@@ -116,6 +114,11 @@ class _Crew:
     n_jobs: int | None
     claim: bool
 
+    @property
+    def tuning(self) -> Batches:
+        """The tuned numbers of the explainer."""
+        return self.job.explainer.tuning.batches
+
     def run(self, todo: Sequence[Shard]) -> None:
         """Hand out all shards, and collect their ends."""
         packed = self.job
@@ -151,7 +154,7 @@ class _Crew:
     def _by_joblib(self, todo: Sequence[Shard]) -> None:
         tasks = (self._task(self.parcel, shard) for shard in todo)
         try:
-            for report in spread(self.work, tasks, executor=self.executor, n_jobs=self.n_jobs):
+            for report in spread(self.work, tasks, tuning=self.tuning, executor=self.executor, n_jobs=self.n_jobs):
                 self.result.take(report, self.listener)
         except KeyboardInterrupt:
             self.stop.touch()
@@ -162,7 +165,7 @@ class _Crew:
         self.pool = self._pool() if own else self.executor
         parcel = sent(self.parcel, self.pool)
         under_way: dict[Any, Shard] = {}
-        most = window(None if own else self.executor, self.n_jobs)
+        most = window(None if own else self.executor, self.n_jobs, self.tuning)
         with self._stopping(under_way, own=own):
             while waiting or under_way:
                 try:
@@ -180,7 +183,7 @@ class _Crew:
                     under_way.clear()
 
     def _collect(self, under_way: dict[Any, Shard]) -> None:
-        done = finished(under_way, _BEAT_SECONDS)
+        done = finished(under_way, self.tuning)
         for future in done:
             report = future.result()
             del under_way[future]
@@ -201,13 +204,14 @@ class _Crew:
             "A worker died (killed, or out of memory). Nothing is lost: the shards it was at are run again, one by one."
         )
         self.pool = self._pool(1)
+        most = max(1, self.tuning.deaths)
         for shard in suspects:
-            for death in range(1, _DEATHS + 1):
+            for death in range(1, most + 1):
                 try:
                     report = self.pool.submit(self.work, *self._task(self.parcel, shard)).result()
                 except BrokenExecutor:
                     self.pool = self._pool(1)
-                    if death == _DEATHS:
+                    if death == most:
                         self.result.dead.append(shard.number)
                     continue
                 self.result.take(report, self.listener)

@@ -31,7 +31,7 @@ __all__ = [
 
 SHARDS = "shards"
 _MARK = b"#ifonly "
-_TAIL = 4096
+_TAIL = 4096  # bytes, of the format: longer than the last line that `write_shard` writes can be
 
 
 class State(StrEnum):

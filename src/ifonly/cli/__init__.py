@@ -1,6 +1,6 @@
 """The command line: ``ifonly demo``, ``studio``, ``explain``, ``batch``, ``schema``, ``lint``, ``solvers`` and ``bench``.
 
-Exit codes: 0 found, 3 proven impossible, 4 misuse, 5 out of time, 130 interrupted, 1 anything else.
+Exit codes: 0 found, 3 proven impossible, 4 misuse, 5 out of time, 6 a record refuted, 130 interrupted, 1 anything else.
 """
 
 # ruff: noqa: PLC0415 - each command loads what it needs, so that --help stays quick
@@ -20,10 +20,11 @@ import click
 import ifonly
 from ifonly.cli import files, show
 from ifonly.cli.batch import batch
+from ifonly.cli.exits import IMPOSSIBLE, INTERRUPTED, MISUSE, OUT_OF_TIME
 from ifonly.cli.explain import explain
 from ifonly.cli.lint import lint
 from ifonly.cli.opening import open_explainer
-from ifonly.cli.options import FILE, NEW_FILE, SECONDS, STDIN, debug
+from ifonly.cli.options import APPLICANT, FILE, NEW_FILE, SECONDS, STDIN, debug
 from ifonly.cli.verify import verify
 from ifonly.cli.wording import translated
 from ifonly.errors import (
@@ -43,9 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-IMPOSSIBLE, MISUSE, OUT_OF_TIME, INTERRUPTED = 3, 4, 5, 130
 _MISUSES = (SchemaError, CriterionError, PlanError, UnsupportedModel, SolverMissing, FileNotFoundError)
-_APPLICANT = 375  # refused by both models of the demo
 
 _MODEL = click.Choice(["linear", "forest"])
 
@@ -133,7 +132,7 @@ def main(context: click.Context) -> None:
 
 @main.command(short_help="Explain a refused applicant of German Credit.")
 @click.option("--model", "name", type=_MODEL, default="linear", help="A logistic regression, or 100 trees.")
-@click.option("--row", type=click.IntRange(0, 999), default=_APPLICANT, help="Which applicant.")
+@click.option("--row", type=click.IntRange(0, 999), default=APPLICANT, help="Which applicant.")
 @click.option("--n", type=click.IntRange(min=1), default=1, help="How many different answers.")
 @click.option("--time-limit", type=SECONDS, default=30.0, help="Seconds to search.")
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), help="Folder to keep the files in.")

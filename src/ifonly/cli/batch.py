@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ifonly.cli import files, show
+from ifonly.cli.exits import INTERRUPTED
 from ifonly.cli.opening import goal_of, open_explainer
 from ifonly.cli.options import FILE, SECONDS, debug, wish
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["batch"]
 
-INTERRUPTED = 130
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _LARGEST_TRAINING = 200_000_000  # bytes; what is read as training data is in memory as a whole
 _MOST_NAMED = 12

@@ -12,6 +12,7 @@ import click
 
 from ifonly.bench import credit_model
 from ifonly.cli import files, show
+from ifonly.cli.options import APPLICANT
 from ifonly.criteria.actionability.criterion import Actionability
 from ifonly.criteria.house import DEFAULT_CRITERIA
 from ifonly.datasets import german_credit
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
     from ifonly.bench import ModelName
     from ifonly.datasets import Dataset
 
-__all__ = ["APPLICANT", "run"]
+__all__ = ["run"]
 
 _KINDS = {"linear": "logistic regression", "forest": "forest of 100 trees"}
 _HOLD_OUT = 5
-APPLICANT = 375  # refused by both models
 
 
 def run(name: ModelName, row: int, n: int, time_limit: float, save: Path | None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ifonly.cli import files, show
+from ifonly.cli.exits import IMPOSSIBLE
 from ifonly.cli.opening import goal_of, open_explainer
 from ifonly.cli.options import FILE, NEW_FILE, SECONDS, STDIN, TABLE, debug, wish
 from ifonly.errors import Infeasible
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from ifonly.explain import Explainer
 
 __all__ = ["explain"]
-
-_IMPOSSIBLE = 3
 
 
 @click.command(short_help="Say what would have had to be different in one row, or in several.")
@@ -87,7 +86,7 @@ def _one(
             )
     except Infeasible as error:
         if _write_impossible(error, output, form):
-            raise click.exceptions.Exit(_IMPOSSIBLE) from error
+            raise click.exceptions.Exit(IMPOSSIBLE) from error
         raise
     if output is None and form is None:
         show.answer(str(answer))
@@ -121,7 +120,7 @@ def _several(
     text = faces[form or "txt"]()
     text += "" if text.endswith("\n") else "\n"
     files.deliver(text, output)
-    return 0 if answers.found else _IMPOSSIBLE
+    return 0 if answers.found else IMPOSSIBLE
 
 
 def _lines(answers: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-__all__ = ["FILE", "NEW_FILE", "SECONDS", "STDIN", "TABLE", "debug", "wish"]
+__all__ = ["APPLICANT", "FILE", "NEW_FILE", "SECONDS", "STDIN", "TABLE", "debug", "wish"]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 # A table may come from a pipe, and text may go into one.
@@ -16,6 +16,7 @@ STDIN = Path("-")
 TABLE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 SECONDS = click.FloatRange(min=0, min_open=True)
+APPLICANT = 375  # of the demo, refused by both of its models
 
 
 def _set_debug(context: click.Context, _: click.Parameter, value: bool) -> None:

@@ -179,7 +179,7 @@ class Live:
 
 
 class Counter(Live):
-    """Shows how many of how many are done."""
+    """Live count: how many of how many are done."""
 
     def __call__(self, done: int, total: int) -> None:
         """Take the count of the answers so far."""
@@ -187,7 +187,7 @@ class Counter(Live):
 
 
 class Progress(Live):
-    """Hears the events of a search, shows where it stands, and keeps count for afterwards."""
+    """Live line of a search: hears its events, shows where it stands, and keeps count for afterwards."""
 
     def __init__(self, out: Console, title: str = "Searching for the least change") -> None:
         super().__init__(out, title)

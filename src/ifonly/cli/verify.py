@@ -11,11 +11,10 @@ from typing import Any
 import click
 
 from ifonly.cli import files, show
+from ifonly.cli.exits import REFUTED
 from ifonly.cli.options import FILE, SECONDS, debug
 
-__all__ = ["REFUTED", "verify"]
-
-REFUTED = 6
+__all__ = ["verify"]
 
 
 @click.command(short_help="Check a record from scratch: fingerprints, predictions, demands, costs.")

@@ -16,6 +16,7 @@ from ifonly.errors import SchemaError, did_you_mean
 from ifonly.tolerances import EDGE, ON_GRID
 
 __all__ = [
+    "LARGEST_WHOLE",
     "WHOLE_TOLERANCE",
     "Binary",
     "Categorical",
@@ -37,7 +38,7 @@ __all__ = [
 _SHOWN = 20  # levels that a message lists
 
 WHOLE_TOLERANCE = ON_GRID
-_LARGEST_WHOLE = 2.0**53
+LARGEST_WHOLE = 2.0**53  # beyond, whole numbers cannot be told from their neighbours
 _DOUBLE = np.dtype("float64")
 
 
@@ -206,7 +207,7 @@ def numbers_of(column: pd.Series[Any], feature: Numeric) -> FloatArray:
 
 def unfit_whole(values: FloatArray) -> npt.NDArray[np.bool_]:
     """Tell whole numbers that floating point cannot tell from their neighbours."""
-    return np.asarray(np.abs(values) > _LARGEST_WHOLE)
+    return np.asarray(np.abs(values) > LARGEST_WHOLE)
 
 
 def number_of(value: Any, feature: Numeric) -> float:
@@ -216,7 +217,7 @@ def number_of(value: Any, feature: Numeric) -> float:
     number = _as_number(value, feature)
     if feature.precision is not None or isinf(number):
         off = isinf(number) or abs(number - round(number, feature.precision)) > WHOLE_TOLERANCE * max(1.0, abs(number))
-        if off or (isinstance(feature, Integer) and abs(number) > _LARGEST_WHOLE):
+        if off or (isinstance(feature, Integer) and abs(number) > LARGEST_WHOLE):
             _refuse_unfit(number, feature)
     return number
 
@@ -224,7 +225,7 @@ def number_of(value: Any, feature: Numeric) -> float:
 def _refuse_unfit(value: float, feature: Numeric) -> NoReturn:
     if isinf(value):
         raise SchemaError(f"Infinity in column {feature.name!r}. Replace it by a finite value.")
-    if isinstance(feature, Integer) and abs(value) > _LARGEST_WHOLE:
+    if isinstance(feature, Integer) and abs(value) > LARGEST_WHOLE:
         raise SchemaError(
             f"Column {feature.name!r} has whole numbers beyond 2**53, which floating point cannot tell apart. Drop it "
             "if it is an identifier, or measure it in a larger unit."

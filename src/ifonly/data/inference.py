@@ -14,13 +14,14 @@ from ifonly.arrays import FloatArray
 from ifonly.data.blocks import block_of
 from ifonly.data.features import Binary, Categorical, Feature, Integer, Numeric, Ordinal, plain
 from ifonly.errors import SchemaError, did_you_mean
+from ifonly.runtime.tuning_tables import TABLES
 from ifonly.tolerances import SHORT_SUM
 
 __all__ = ["decimals_of", "infer_features", "overridden", "plain_numbers"]
 
+# These say what a schema is, by the odds in `decimals_of`, and not how fast it is read.
 _MOST_DECIMALS = 6
 _FEWEST_VALUES = 10  # different ones, from which on decimals are read off them
-_FIRST_LOOK = 100  # rows that most continuous columns, and columns of enough values, are told by
 
 
 def infer_features(
@@ -213,7 +214,7 @@ def decimals_of(frame: pd.DataFrame, left_alone: Collection[str] = ()) -> dict[s
     """
     columns, values = block_of(frame)
     names, dtypes = frame.columns.tolist(), frame.dtypes.tolist()
-    first = values[:_FIRST_LOOK]
+    first = values[: TABLES.first_look]
     with np.errstate(invalid="ignore"):
         near = np.abs(np.round(first, _MOST_DECIMALS) - first) <= SHORT_SUM * np.abs(first)
     short = np.asarray((near | np.isnan(first)).all(axis=0))
@@ -228,7 +229,7 @@ def decimals_of(frame: pd.DataFrame, left_alone: Collection[str] = ()) -> dict[s
 
 def _decimals(values: FloatArray) -> int | None:
     """Return the decimals of some values; None: they have too many or none, or are too few to tell."""
-    if not any(len(np.unique(part)) >= _FEWEST_VALUES for part in (values[:_FIRST_LOOK], values)):
+    if not any(len(np.unique(part)) >= _FEWEST_VALUES for part in (values[: TABLES.first_look], values)):
         return None
     longest, size = 10.0 ** np.finfo(np.float64).precision, float(np.abs(values).max())
     few = (d for d in range(_MOST_DECIMALS + 1) if size * 10.0**d < longest)

@@ -17,6 +17,7 @@ import pandas as pd
 from ifonly.arrays import FloatArray
 from ifonly.data.blocks import Block, Grid, block_of, same_dtype
 from ifonly.data.features import (
+    LARGEST_WHOLE,
     Binary,
     Categorical,
     Feature,
@@ -36,15 +37,13 @@ from ifonly.data.storage import Storage, storage_of
 from ifonly.data.tables import DEEP, align, as_frame, as_row
 from ifonly.errors import SchemaError, did_you_mean
 from ifonly.runtime.memo import Lean, cached_property
+from ifonly.runtime.tuning_tables import TABLES
 
 __all__ = ["Binary", "Categorical", "Feature", "Integer", "Numeric", "Ordinal", "Schema"]
 
 _MOST_NAMES = 5  # of columns in one message
-_WIDE = 64  # features from which on one row is read like a table
 _SHOWN = 12  # features that a repr names
 _FLOATS, _WHOLE = np.dtype("float64"), np.dtype("int64")  # of most columns of numbers
-_LARGEST_WHOLE = 2.0**53  # beyond, whole numbers cannot be told from their neighbours
-_MANY = 3  # a frame of which more than this part differs is made anew
 
 
 @dataclass(frozen=True)
@@ -266,7 +265,7 @@ class Schema(Lean):
         NaN for a numeric feature and no level at all for a categorical one.
         """
         frame = self.frame(X)
-        if len(frame) == 1 and len(self) < _WIDE:
+        if len(frame) == 1 and len(self) < TABLES.wide:
             return self._encode_one(frame, missing)
         u = np.zeros((len(frame), self.width))
         done = self._encode_block(block_of(frame), u, missing)
@@ -363,7 +362,7 @@ class Schema(Lean):
         Most answers differ from their factual in a few features, and making a frame takes some 50 microseconds a column.
         """
         differs = np.flatnonzero(np.logical_or.reduceat(row != other, self.starts))  # NaN differs from itself
-        if self._dtype is not None or len(differs) > len(self) // _MANY:
+        if self._dtype is not None or len(differs) > len(self) // TABLES.many:
             return self.decode(row)
         out = frame.copy(deep=DEEP)
         out.index = pd.RangeIndex(1)
@@ -375,7 +374,7 @@ class Schema(Lean):
         """Return the column of feature `j` in one canonical row: the same, at once for the dtypes that most columns have."""
         feature, value = self.features[j], float(row[self.starts[j]])
         plainly = _FLOATS if type(feature) is Numeric else _WHOLE if type(feature) is Integer else None
-        if feature.dtype != plainly or not -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
+        if feature.dtype != plainly or not -LARGEST_WHOLE <= value <= LARGEST_WHOLE:
             return self._column(j, row[None, :])
         decimals = feature.precision  # type: ignore[union-attr]  # it is a number
         return np.array([value if decimals is None else round(value, decimals)], dtype=plainly)
@@ -400,7 +399,7 @@ def _fits(value: Any, decimals: int | None) -> bool:
         return False
     if decimals is None:
         return bool(isfinite(value))
-    return bool(-_LARGEST_WHOLE <= value <= _LARGEST_WHOLE and round(value, decimals) == value)
+    return bool(-LARGEST_WHOLE <= value <= LARGEST_WHOLE and round(value, decimals) == value)
 
 
 def _digits(feature: Feature) -> str:

@@ -79,7 +79,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything about a data set but its rows."""
+    """Description of a data set: all but its rows."""
 
     name: str
     columns: Mapping[str, Column]

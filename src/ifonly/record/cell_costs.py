@@ -14,12 +14,9 @@ from ifonly.data.schema import Schema
 from ifonly.question.costs import Costs
 from ifonly.question.curves import CostCurve
 from ifonly.record.parts import NotReplayable
-from ifonly.tolerances import ORDINARY
+from ifonly.tolerances import CELL_COST_ROUNDINGS, HALF_ULP, ORDINARY
 
-__all__ = ["HALF_ULP", "cell_costs", "level_costs", "level_fractions", "rounded_down"]
-
-HALF_ULP = 2.0**-53
-_OPERATIONS = 8.0  # roundings in the cost of one cell: a difference, two products, a square and three sums
+__all__ = ["cell_costs", "level_costs", "level_fractions", "rounded_down"]
 
 
 def rounded_down(value: Fraction) -> float:
@@ -52,7 +49,7 @@ def cell_costs(costs: Costs, j: int, nearest: FloatArray, hat: float) -> FloatAr
     moved = np.abs(nearest - hat)
     sizes = np.concatenate([moved[moved > 0], [c for c in map(float, (linear, square, price)) if c > 0]])
     if j not in costs.curves and sizes.size and sizes.min() > ORDINARY[0] and sizes.max() < ORDINARY[1]:
-        return np.asarray(costs.numeric(j, nearest - hat) * (1.0 - _OPERATIONS * HALF_ULP))
+        return np.asarray(costs.numeric(j, nearest - hat) * (1.0 - CELL_COST_ROUNDINGS * HALF_ULP))
     curve = _Curve(costs.curves[j]) if j in costs.curves else None
     out = []
     for value in map(float, nearest):

@@ -53,7 +53,8 @@ from ifonly.tolerances import DUST
 
 __all__ = ["NotReplayable", "Refused", "Replayed", "replay"]
 
-_DEEPEST = 100_000
+# Limits that no file of a stranger may pass: not tuned, and so not in a Tuning.
+_DEEPEST = 100_000  # splits on the way to one part, each of which is kept
 _MOST_BYTES = 2**28  # of what prices have left, along one path
 
 

@@ -22,8 +22,6 @@ from ifonly.record.parts import NotReplayable, Refused
 
 __all__ = ["check_duals"]
 
-_MOST_ENTRIES = 20_000_000  # of a matrix: some minutes, and as many times 50 bytes
-
 
 def check_duals(statement: Statement, bound: float, duals: Duals) -> None:
     """Refuse duals that do not prove that no answer costs less than `bound` (infinite: that there is none)."""
@@ -34,7 +32,7 @@ def check_duals(statement: Statement, bound: float, duals: Duals) -> None:
     program = build(statement).arrays()
     if program.n_rows != duals.n_rows:
         raise Refused(f"its linear program has {duals.n_rows:,} rows, that of the question {program.n_rows:,}")
-    if program.matrix.nnz > _MOST_ENTRIES:
+    if program.matrix.nnz > statement.query.tuning.checking.most_entries:
         raise NotReplayable(f"its linear program has {program.matrix.nnz:,} entries")
     pairs = zip(duals.row.tolist(), duals.dual.tolist(), strict=True)
     found = exact_bound(program, pairs, charged=isfinite(bound))

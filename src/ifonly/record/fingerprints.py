@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["of_file", "of_frame", "of_json", "of_model", "of_schema", "of_training", "of_value", "without_storage"]
 
-_MOST_SCORED = 4000
+_MOST_SCORED = 4000  # rows, of the format: by other rows the same model has another fingerprint
 
 
 def of_file(path: Path) -> str:

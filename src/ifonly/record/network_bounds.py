@@ -30,13 +30,24 @@ import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.record.cell_costs import HALF_ULP
-from ifonly.tolerances import DUST, TINY, TOLD_STEP
+from ifonly.tolerances import (
+    DUST,
+    FACTUAL_ROUNDINGS,
+    HALF_ULP,
+    INPUT_ROUNDINGS,
+    LAYER_ROUNDINGS,
+    LINE_OF_UNIT,
+    REACH_ROUNDINGS,
+    SPENT_ROUNDINGS,
+    TINY,
+    TOLD_STEP,
+    TWICE,
+    UNIT_ROUNDINGS,
+)
 
 __all__ = ["Boxes", "Layer", "Prices", "bounds_of_rows"]
 
 BoolArray = npt.NDArray[np.bool_]
-_LINE = 8.0 * HALF_ULP  # of a unit's size, by which its lines are moved apart: more than the roundings of an end
 _OFF_GRID = DUST  # of a step, by which a number on a grid may be off: steps are decimal numbers
 
 
@@ -55,13 +66,13 @@ class Layer(NamedTuple):
     @classmethod
     def all_of(cls, sums: Sequence[tuple[FloatArray, FloatArray, FloatArray]], inputs: FloatArray) -> tuple[Layer, ...]:
         """Return layers, given weights, constants and slopes of each and the size of every input."""
-        operations, size, out = 6.0 * len(inputs) + 32.0, inputs, []
+        operations, size, out = INPUT_ROUNDINGS * len(inputs) + SPENT_ROUNDINGS, inputs, []
         for weights, constant, slope in sums:
             total = (np.abs(weights) @ size + np.abs(constant)) * (1.0 + DUST)
-            out.append(cls(weights, constant, slope, total, 2.0 * HALF_ULP * operations * total + TINY))
+            out.append(cls(weights, constant, slope, total, TWICE * HALF_ULP * operations * total + TINY))
             plain = (slope >= 0.0) & (slope <= 1.0)
             size = np.concatenate([size, np.where(plain, total, 3.0 * total * np.maximum(1.0, np.abs(slope)))])
-            operations += 2.0 * len(constant) + 4.0
+            operations += UNIT_ROUNDINGS * len(constant) + LAYER_ROUNDINGS
         return tuple(out)
 
 
@@ -85,7 +96,7 @@ class _Lines(NamedTuple):
         span = np.where(decided, 1.0, upper - lower)
         chord = np.clip((upper - slope * lower) / span, np.minimum(slope, 1.0), np.maximum(slope, 1.0))
         ends = (1.0 - chord) * upper, (slope - chord) * lower
-        moved = _LINE * layer.size * np.maximum(1.0, np.abs(slope))
+        moved = LINE_OF_UNIT * layer.size * np.maximum(1.0, np.abs(slope))
         above, below = np.maximum(*ends) + moved, np.minimum(*ends) - moved
         ray = np.where(upper > -lower, 1.0, slope)  # the one that encloses less
         convex, zero = slope <= 1.0, np.zeros_like(ray)
@@ -133,7 +144,7 @@ class Prices:
     @property
     def error(self) -> float:
         """Share of a sum of costs by which it may be off."""
-        return 2.0 * HALF_ULP * (len(self.hat) + len(self.first) + 32.0)
+        return TWICE * HALF_ULP * (len(self.hat) + len(self.first) + SPENT_ROUNDINGS)
 
     def way(self, away: FloatArray, way: FloatArray) -> FloatArray:
         """Return what it costs more to go on by as much, from a distance from the factual's value."""
@@ -151,7 +162,7 @@ class Prices:
         left = np.maximum(spare - self.price, 0.0)
         divisor = self.rate + np.sqrt(self.rate**2 + 4.0 * self.square * left)
         far = np.where(divisor > 0.0, 2.0 * left / np.maximum(divisor, TINY), inf)
-        far = far * (1.0 + 64.0 * HALF_ULP) + 8.0 * HALF_ULP * np.abs(self.hat)
+        far = far * (1.0 + REACH_ROUNDINGS * HALF_ULP) + FACTUAL_ROUNDINGS * HALF_ULP * np.abs(self.hat)
         return np.where(spare < self.price, 0.0, far)
 
     def least(self, levels: FloatArray) -> FloatArray:
@@ -231,7 +242,7 @@ class Boxes:
     def _up(self, low: FloatArray, hat: FloatArray) -> FloatArray:
         """Return lower ends moved up to their grids, less what rounding may take, and not beyond the factual's value."""
         step = np.where(self.prices.step > 0.0, self.prices.step, 1.0)
-        room = _OFF_GRID + _LINE * np.abs(low / step)
+        room = _OFF_GRID + LINE_OF_UNIT * np.abs(low / step)
         value = (np.ceil(low / step - room) - room) * step
         value = np.where(low <= hat, np.minimum(value, hat), value)
         return np.where((self.prices.step > 0.0) & (room < TOLD_STEP), np.maximum(low, value), low)

@@ -28,9 +28,6 @@ __all__ = ["NetworkParts"]
 
 BoolArray = npt.NDArray[np.bool_]
 _NOTHING = inf, -inf  # an interval without a number
-_MOST_AT_ONCE = 64
-_MOST_HALVED = 64  # parts of a part that is not closed at once
-_MOST_ENTRIES = 1_000_000  # of the largest array of all parts that are looked at together: 8 MB
 
 
 class NetworkParts:
@@ -53,6 +50,7 @@ class NetworkParts:
         deadline: Deadline,
     ) -> None:
         self.goal, self.box, self.bound, self.deadline = goal, box, bound, deadline
+        self.tuning = statement.query.tuning.checking
         self.schema, self.factual = statement.query.schema, statement.query.factual
         present = [j for j in range(len(self.schema)) if not box.missing[j]]
         self.numbers = [j for j in present if isinstance(self.schema.features[j], Numeric)]
@@ -63,7 +61,7 @@ class NetworkParts:
         self.prices = self._prices(costs, most)
         self.layers = self._layers(form, gaps)
         largest = max(2 * len(layer.constant) for layer in self.layers) * (len(self.places) + len(self.entries) + 1)
-        self.at_once = max(1, min(_MOST_AT_ONCE, _MOST_ENTRIES // largest))
+        self.at_once = max(1, min(self.tuning.parts_at_once, self.tuning.entries_at_once // largest))
 
     def _prices(self, costs: Costs, most: int) -> Prices:
         steps = [self.schema.steps[j] or 0.0 for j in self.numbers]
@@ -157,7 +155,7 @@ class NetworkParts:
             if not len(left):
                 continue
             split, looked = self._middle(left), looked + 1
-            if split is None or looked > _MOST_HALVED:
+            if split is None or looked > self.tuning.most_halved:
                 return False
             for side in self.sides(states[split.feature], split):
                 pending += [Part([*states[: split.feature], side, *states[split.feature + 1 :]], None)]

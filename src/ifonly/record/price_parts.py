@@ -36,6 +36,7 @@ from ifonly.arrays import FloatArray, IntArray
 from ifonly.question.split_names import SplitNames
 from ifonly.question.trail import Prices
 from ifonly.record.parts import NotReplayable, Refused
+from ifonly.tolerances import PRICED_PRODUCT
 
 __all__ = ["Left", "PriceBound", "PricedTrees"]
 
@@ -43,7 +44,6 @@ BoolArray = npt.NDArray[np.bool_]
 _BITS = 52  # of the sum of all values, below which they are rounded
 _MOST_PAID, _MOST_COST = 2**59, 2**60  # units, in all
 _FINEST, _COARSEST = -900, 900  # exponents of units that floats can be scaled by
-_AWAY = 2.0**-50  # more than the rounding of two products, as a share
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,14 +234,14 @@ class PriceBound:
             return np.zeros(len(self.trees.cost), dtype=np.int64)
         most = float(_MOST_COST // (len(self.trees.size) + 1))
         with np.errstate(over="ignore", under="ignore"):
-            scaled = np.ldexp(self.trees.cost * mu * (1.0 - _AWAY), -self.exponent)
+            scaled = np.ldexp(self.trees.cost * mu * (1.0 - PRICED_PRODUCT), -self.exponent)
         return np.asarray(np.floor(np.clip(scaled, 0.0, most)), dtype=np.int64)
 
     def _budget(self, mu: float) -> int:
         """Return `mu` times the bound, rounded up."""
         if mu == 0.0:
             return 0
-        product = max(self.trees.bound, 0.0) * mu * (1.0 + _AWAY)
+        product = max(self.trees.bound, 0.0) * mu * (1.0 + PRICED_PRODUCT)
         if not product < ldexp(float(_MOST_COST), self.exponent):
             raise Refused("the price of its budget is much larger than the scores")
         return ceil(ldexp(product, -self.exponent)) + 1

@@ -21,10 +21,10 @@ from ifonly.question.trail import Alternative, Duals, Leaf, Prices, Split, event
 
 __all__ = ["MOST_BYTES", "describe_proof", "in_words", "pack", "read_proof", "unpack", "why_no_parts"]
 
-MOST_BYTES = 64 * 2**20
+MOST_BYTES = 64 * 2**20  # a limit that no file of a stranger may pass
 _MAGIC, _PACKED = b"ifonly-proof\x01", b"ifonly-proof\x02"
 _COUNT, _LENGTH = struct.Struct("<I"), struct.Struct("<Q")
-_DIGEST = 32
+_DIGEST = 32  # bytes of a SHA-256
 
 
 def pack(trails: Sequence[bytes]) -> bytes:

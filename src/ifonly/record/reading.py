@@ -13,8 +13,9 @@ from ifonly.errors import SchemaError
 
 __all__ = ["read_record", "record_schema"]
 
+# Limits that no file of a stranger may pass.
 MOST_BYTES = 64 * 2**20
-_MOST_DEEP = 40
+_MOST_DEEP = 40  # values in values: a record has a dozen
 
 _TYPES: Mapping[str, Any] = {
     "object": dict,

@@ -20,15 +20,14 @@ from ifonly.question.goal import Goal
 from ifonly.question.split_names import split_names
 from ifonly.question.statement import Statement
 from ifonly.question.trail import Prices, Split
-from ifonly.record.cell_costs import HALF_ULP, cell_costs, level_costs
+from ifonly.record.cell_costs import cell_costs, level_costs
 from ifonly.record.parts import Part, Refused
 from ifonly.record.price_parts import Left, PriceBound, PricedTrees
+from ifonly.tolerances import COST_LEFT_ROUNDINGS, HALF_ULP, LEAST_FLOAT, TWICE
 
 __all__ = ["TreeParts"]
 
 BoolArray = npt.NDArray[np.bool_]
-_SUM_OPERATIONS = 8.0  # roundings between a cost and what is left for it, twice as many as there are
-_LEAST = 2.0**-1074  # the least float above 0: by as much a product may be off that is nearly 0
 
 
 class TreeParts:
@@ -240,7 +239,7 @@ class TreeParts:
                 continue
             if fsum([*least, -self.bound]) >= 0.0:
                 return None
-            error = _SUM_OPERATIONS * HALF_ULP * (self.bound + self.cost)
+            error = COST_LEFT_ROUNDINGS * HALF_ULP * (self.bound + self.cost)
             options = options & (self.cost - least[self.owner] <= self.bound - fsum(least) + error)
         return options if np.logical_or.reduceat(options, self.first).all() else None
 
@@ -276,7 +275,7 @@ def _upper(values: FloatArray, gap: Affine) -> FloatArray:
     total = picked.sum(axis=1)
     if len(gap.columns) == 1 and abs(float(gap.values[0])) == 1.0:
         return np.asarray(total)
-    room = 2.0 * (len(gap.columns) + 1) * (HALF_ULP * np.abs(picked).sum(axis=1) + _LEAST)
+    room = TWICE * (len(gap.columns) + 1) * (HALF_ULP * np.abs(picked).sum(axis=1) + LEAST_FLOAT)
     return np.asarray(np.nextafter(total + room, inf))
 
 

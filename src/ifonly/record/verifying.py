@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Check", "Verdict", "verify"]
 
-_SAMPLES = 200
 _SCORES = FEASIBILITY  # scores are sums in an order that may differ between versions and machines
 _AGREE = DUST  # relative: a cost that is computed anew may differ by rounding alone
 
@@ -341,7 +340,7 @@ class _Verification:
         for j, (low, high) in ends.items():
             feature = schema.features[j]
             assert isinstance(feature, Numeric)
-            values = rng.uniform(low, high, _SAMPLES)
+            values = rng.uniform(low, high, question.query.tuning.checking.samples)
             rows += [_at(u, schema, {j: min(max(feature.snap(float(v)), low), high)}) for v in values]
         if not rows:
             return Check("ranges", None, f"{name}: there is no range to check.")

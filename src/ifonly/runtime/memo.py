@@ -19,6 +19,8 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
+from ifonly.runtime.tuning_tables import CACHES
+
 __all__ = ["Lean", "Memo", "cached_property"]
 
 T = TypeVar("T")
@@ -37,7 +39,7 @@ class Memo:
     (9, 9)
     """
 
-    def __init__(self, most: int = 16) -> None:
+    def __init__(self, most: int = CACHES.kept) -> None:
         self.most = most
         self._lock = Lock()
         self._known: dict[str, OrderedDict[Hashable, tuple[Any, object]]] = {}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
+from ifonly.runtime.tuning_batches import Batches, Checking
 from ifonly.runtime.tuning_forests import Balls, CentreSearch, CoveringSearch, PriceSearch
 from ifonly.runtime.tuning_group import Group as _Numbers
 from ifonly.runtime.tuning_hulls import ColumnGeneration, Hulls
@@ -26,11 +27,13 @@ __all__ = [
     "Answering",
     "Asking",
     "Balls",
+    "Batches",
     "Blame",
     "BoxSearch",
     "Causes",
     "CellSearch",
     "CentreSearch",
+    "Checking",
     "Clouds",
     "ColumnGeneration",
     "CompositeSearch",
@@ -378,13 +381,16 @@ class Tuning:
     observing: Observing = field(default=Observing())
     pulling: Pulling = field(default=Pulling())
     learning: Learning = field(default=Learning())
+    batches: Batches = field(default=Batches())
+    checking: Checking = field(default=Checking())
 
     def __post_init__(self) -> None:
         for one in fields(self):
             if not isinstance(getattr(self, one.name), type(one.default)):
                 raise TypeError(
                     f"Tuning.{one.name} must be a {type(one.default).__name__}, got {getattr(self, one.name)!r}. "
-                    f"Write Tuning({one.name}={type(one.default).__name__}(...)), from ifonly.runtime.tuning."
+                    f"Write Tuning({one.name}=replace(Tuning().{one.name}, ...)), with Tuning from ifonly.extend and replace "
+                    "from dataclasses."
                 )
 
 

@@ -99,7 +99,7 @@ class _Ready:
 
 
 class Asker:
-    """Puts questions about one subject together, under the criteria of the house and of a call.
+    """Maker of questions about one subject, under the criteria of the house and of a call.
 
     Threads may share one: what it keeps are values, and two threads that make the same one keep either.
     """

@@ -25,7 +25,7 @@ Verified = tuple[FloatArray, float]  # a point that the model confirms, and its 
 
 
 class NoMore(Exception):
-    """There is no further answer that differs from those found, and clears its threshold by `margin`; proven."""
+    """End of the answers: no further one differs from those found and clears its threshold by `margin`; proven."""
 
     def __init__(self, margin: float = 0.0) -> None:
         self.margin = margin
@@ -37,7 +37,7 @@ class NoMore(Exception):
 
 
 class NoneOnGrids(Exception):
-    """There is no answer with the decimals of the data; there may be one with more."""
+    """End of a search on the grids of the data: no answer has their decimals; there may be one with more."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,7 +94,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Refusals:
-    """A question that goes on after its first search, and its course."""
+    """Repair of answers that the model refuses: a question that goes on after its first search, along its course."""
 
     asked: Asked
     course: Course

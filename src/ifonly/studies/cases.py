@@ -88,7 +88,7 @@ _STEPS = ("sparsity", "diversity", "actionability", "data manifold closeness", "
 
 @dataclass(frozen=True)
 class _Case:
-    """Everything about a study but its answers.
+    """Design of a study: all but its answers.
 
     Attributes
     ----------

@@ -91,7 +91,7 @@ class Shelf:
 
 
 class Desk:
-    """Everything behind the pages of one studio."""
+    """State behind the pages of one studio: subjects, workers, templates, and what is kept."""
 
     def __init__(self, subjects: tuple[Subject, ...], shelf: Shelf, workers: int) -> None:
         self.subjects = {s.key: s for s in subjects}

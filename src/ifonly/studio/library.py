@@ -12,12 +12,13 @@ import pandas as pd
 from ifonly import Actionability, Explainer, Sparsity
 from ifonly.arrays import FloatArray
 from ifonly.bench import credit_model
-from ifonly.data.features import Feature, Integer, Numeric
+from ifonly.data.features import LARGEST_WHOLE, Feature, Integer, Numeric
 from ifonly.models.read import Model
 from ifonly.result.text import format_change, format_range, format_value
 from ifonly.runtime.warning_filters import few_filters, silenced
 
 __all__ = [
+    "LARGEST_WHOLE",
     "Feature",
     "Integer",
     "Numeric",

@@ -29,7 +29,7 @@ __all__ = ["HouseRule", "Question", "house_rules", "merged", "question"]
 
 @dataclass(frozen=True)
 class Question:
-    """Everything that `Explainer.explain` takes."""
+    """Arguments of one `Explainer.explain`."""
 
     row: pd.DataFrame
     want: Any

@@ -18,7 +18,7 @@ from ifonly import Causality, Explainer, Manifold, Robustness, Schema
 from ifonly.question.criterion import Criterion
 from ifonly.runtime.memo import cached_property
 from ifonly.studio.insight import forecasts
-from ifonly.studio.library import Feature, Integer, Numeric
+from ifonly.studio.library import LARGEST_WHOLE, Feature, Integer, Numeric
 from ifonly.studio.told import Told
 
 __all__ = ["Distribution", "Forecast", "Subject", "parse_value"]
@@ -27,7 +27,6 @@ Array = npt.NDArray[np.float64]
 BINS = 24
 _CHUNK = 20_000
 _MISSING = ""
-_LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ def parse_value(text: str, feature: Feature) -> Any:
         raise Told("slip.number_of", text=text, label=feature.label or feature.name) from None
     if not np.isfinite(number):
         raise Told("slip.finite", text=text)
-    if isinstance(feature, Integer) and abs(number) > _LARGEST_WHOLE:
+    if isinstance(feature, Integer) and abs(number) > LARGEST_WHOLE:
         raise Told("slip.large", text=text, label=feature.label or feature.name)
     number = feature.snap(number)
     return int(number) if isinstance(feature, Integer) else number

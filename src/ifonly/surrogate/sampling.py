@@ -13,7 +13,7 @@ __all__ = ["Sampler"]
 
 
 class Sampler:
-    """Rows near the factual, between rows, and around a point; each is a row that could be returned."""
+    """Sampler of rows near the factual, between rows, and around a point; each is a row that could be returned."""
 
     def __init__(self, statement: Statement, rng: np.random.Generator) -> None:
         self.statement, self.rng = statement, rng

@@ -69,7 +69,7 @@ def check_form(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from ifonly.models.forms.linear import Linear
+    >>> from ifonly.extend import Linear
     >>> X = pd.DataFrame({"age": [20, 60], "job": ["none", "full"]})
     >>> schema = Schema.infer(X)
     >>> check_form(Linear(schema, np.array([[0.1, 1.0, 0.0]]), np.array([-3.0])), schema, schema.encode(X))
@@ -94,7 +94,7 @@ def form_checks(
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from ifonly.models.forms.linear import Linear
+    >>> from ifonly.extend import Linear
     >>> X = pd.DataFrame({"age": [20, 60], "job": ["none", "full"]})
     >>> schema = Schema.infer(X)
     >>> form = Linear(schema, np.array([[0.1, 1.0, 0.0]]), np.array([-3.0]))

@@ -12,7 +12,7 @@ from ifonly.program.mip import Affine, Convex, Mip, MipArrays, Square
 from ifonly.solvers.backend import Backend, Capability, Limits, Solution, Status
 from ifonly.solvers.tangents import solve
 from ifonly.testing.claims import TOLERANCE, Check, require, run_all
-from ifonly.tolerances import FEASIBILITY, NO_GAP, OPTIMALITY
+from ifonly.tolerances import FEASIBILITY, NO_GAP, OPTIMALITY, SAME_FOOT
 
 __all__ = ["check_solver", "solver_checks"]
 
@@ -32,7 +32,7 @@ def check_solver(backend: Backend) -> None:
 
     Examples
     --------
-    >>> from ifonly.solvers import find_solver
+    >>> from ifonly.extend import find_solver
     >>> check_solver(find_solver("highs"))
     """
     run_all(solver_checks(backend), f"{backend.label}, ")
@@ -43,7 +43,7 @@ def solver_checks(backend: Backend) -> Iterator[Check]:
 
     Examples
     --------
-    >>> from ifonly.solvers import find_solver
+    >>> from ifonly.extend import find_solver
     >>> names = [name for name, check in solver_checks(find_solver("highs"))]
     >>> names[:3]
     ['is there', 'solves a linear program', 'solves an integer program']
@@ -251,7 +251,7 @@ def _lowers_squares(backend: Backend) -> None:
         require(answer.status is Status.OPTIMAL, f"expected an optimal answer, got {answer.status}")
         assert answer.values is not None
         require(abs(answer.objective - objective) <= TOLERANCE, f"expected {objective}, got {answer.objective}")
-        require(float(np.max(np.abs(answer.values - point))) <= 1e-3, f"expected {point.tolist()}")
+        require(float(np.max(np.abs(answer.values - point))) <= SAME_FOOT, f"expected {point.tolist()}")
 
 
 def _lowers_convex_rows(backend: Backend) -> None:

@@ -42,7 +42,7 @@ _FIRST, _ROW, _SCAN, _GROUP, _FINE = range(5)
 
 @dataclass(frozen=True, eq=False)
 class InCloud(InHull, Branches, Clustered):
-    """Lie in one of the hulls of a cloud; falls apart into branches by cluster and categories."""
+    """Demand to lie in one of the hulls of a cloud; falls apart into branches by cluster and categories."""
 
     shape: Shape | None = None
 

@@ -44,7 +44,7 @@ TOLERANCE = IN_HULL
 
 @dataclass(frozen=True, eq=False)
 class InHull(Proposes, Squeezes, Loosens, Demand):
-    """Lie in one of several hulls, enlarged by a ball.
+    """Demand to lie in one of several hulls, enlarged by a ball.
 
     Attributes
     ----------

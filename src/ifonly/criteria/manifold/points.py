@@ -88,7 +88,7 @@ class _Hulls(Protocol):
 
 
 class Seeker:
-    """Looks for cheap points of an enlarged hull that have the wanted outcome, within a box that fixes categories."""
+    """Search for cheap points of an enlarged hull that have the wanted outcome, within a box that fixes categories."""
 
     def __init__(self, statement: Statement, demand: _Hulls, box: Box, deadline: Deadline) -> None:
         self.deadline, self.tuning = deadline, statement.query.tuning.hulls

@@ -35,7 +35,7 @@ from ifonly.solvers.backend import Backend, Limits, Status
 from ifonly.solvers.tangents import solve
 from ifonly.tolerances import TINY
 
-__all__ = ["Attack", "Siege", "attack"]
+__all__ = ["Attack", "WrappedSearch", "attack"]
 
 NEVER = Deadline.never()
 
@@ -208,8 +208,8 @@ def _slopes(demand: KeepsLead, u: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Siege:
-    """A search wrapped by the adversary: search, attack, and demand more until no attack succeeds."""
+class WrappedSearch:
+    """Search that is wrapped by the cutting-set method: search, attack, and demand more until no attack succeeds."""
 
     search: Search
     backend: Backend

@@ -134,11 +134,11 @@ class KeepsLead(Proposes, Loosens, Shrinks, Refines, Verifies, Wraps, Embeds, En
     # -- around a search ----------------------------------------------------------------------------------------
     def wrapped(self, search: Search, backend: Backend) -> Search:
         """Return the search that goes on until no point of the ball around its answer flips; without a ball, the search."""
-        from ifonly.criteria.robustness.adversary import Siege  # noqa: PLC0415 - loaded for robust questions only
+        from ifonly.criteria.robustness.adversary import WrappedSearch  # noqa: PLC0415 - loaded for robust questions only
 
-        if isinstance(search, Siege) or not self.reach.any():
+        if isinstance(search, WrappedSearch) or not self.reach.any():
             return search
-        return Siege(search, backend)
+        return WrappedSearch(search, backend)
 
     def withstands(self, u: FloatArray, backend: Backend, limits: Limits, deadline: Deadline) -> bool:
         """Whether no point of the ball around `u` flips, proven."""

@@ -22,6 +22,7 @@ from ifonly.models.abilities import HardVote, WeightedSum
 from ifonly.models.form import Form
 from ifonly.models.forms.compose import score_bounds
 from ifonly.program.box import Box
+from ifonly.tolerances import SAME_POINT
 
 __all__ = ["votes_of", "wary"]
 
@@ -53,7 +54,7 @@ def _wary_votes(form: HardVote, good: FloatArray, rooms: Sequence[tuple[Box, flo
     """Return the votes with ``s_c - room`` in place of the score of the one class ``c`` that does good, if there is one."""
     best = int(np.argmax(good))
     others = np.delete(good, best)
-    if not (good[best] > others.max() and np.allclose(others, others[0])):
+    if not (good[best] > others.max() and np.allclose(others, others[0], **SAME_POINT)):
         return form
     room = min(share * _range(form, best, box) for box, share in rooms)
     return form.handicapped(best, room)

@@ -402,11 +402,13 @@ class Trees(Lean):
             if bounded.size:
                 b = x.literals(j)
                 row, column, key, n = cumulative(tree[bounded], high[bounded, j], y[bounded], ascending=True)
+                # sum {y[l] : high_j(l) <= t[j,v]} - b[j,v] <= 0, per tree and cut
                 add_rows(mip, row, column, np.arange(n), b[key], -1.0, 0.0, n)
             bounded = np.flatnonzero(left & (low[:, j] > 0))
             if bounded.size:
                 b = x.literals(j)
                 row, column, key, n = cumulative(tree[bounded], low[bounded, j], y[bounded], ascending=False)
+                # sum {y[l] : low_j(l) >= t[j,v]} + b[j,v] <= 1, per tree and cut
                 add_rows(mip, row, column, np.arange(n), b[key - 1], 1.0, 1.0, n)
 
     def _level_rows(self, mip: Mip, x: Inputs, y: IntArray, tree: IntArray, levels: BoolArray) -> None:
@@ -422,4 +424,5 @@ class Trees(Lean):
                 used, row = np.unique(tree[outside], return_inverse=True)
                 n = len(used)
                 column = np.repeat(q.columns, n)
+                # sum {y[l] : level not allowed in l} + q[j,level] <= 1, per tree
                 add_rows(mip, row.astype(np.int64), y[outside], np.arange(n), column, 1.0, 1.0, n)

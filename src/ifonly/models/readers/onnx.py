@@ -68,7 +68,7 @@ class _Complement:
 
 
 class _Walk:
-    """Evaluates tensors of a graph by name, symbolically and only those that are asked for."""
+    """Symbolic evaluation of a graph: tensors by name, and only those that are asked for."""
 
     def __init__(self, adapter: Any, source: Source) -> None:
         import onnx  # noqa: PLC0415 - an optional framework

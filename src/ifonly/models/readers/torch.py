@@ -116,7 +116,7 @@ def _evaluating(module: Any) -> Iterator[None]:
 
 
 class _Walk:
-    """Follows a traced module from node to node; every value is a signal, a constant, or linked scores."""
+    """Symbolic evaluation of a traced module, node by node; every value is a signal, a constant, or linked scores."""
 
     def __init__(self, traced: Any, graph: Graph, where: str) -> None:
         self.traced, self.graph, self.where = traced, graph, where
