@@ -210,7 +210,8 @@ def _near(hull: Hull, epsilon: float) -> Own:
     def masks(F: pd.DataFrame) -> tuple[Mask, Mask]:
         away = np.array([hull.distance(F.iloc[[r]]) for r in range(len(F))])
         with np.errstate(invalid="ignore"):
-            return ~(away > epsilon + 1e-6), np.asarray(away <= epsilon + 1e-9)
+            sure = np.asarray(away <= epsilon + 1e-9)
+            return ~(away > epsilon + 1e-6), sure if epsilon else sure & hull.between_ends(F)
 
     def loosen(change: str) -> Own | None:
         return _near(hull, float(change.split(" -> ")[1])) if change.startswith("epsilon ") else None

@@ -321,6 +321,16 @@ class Hull:
         # seen from the row, so that no digits are lost to a column that is far from zero
         return min(self._from(self.points(rows) - x, np.zeros_like(x)) for rows in self.groups if len(rows))
 
+    def between_ends(self, F: pd.DataFrame) -> Mask:
+        """Say which rows lie, in each number, between the ends of a group: no tolerance moves a neighbouring float there."""
+        out = np.zeros(len(F), dtype=np.bool_)
+        numbers = [c.name for c in self.data.columns if c.numeric and c.name in self.names]
+        for rows in self.groups:
+            if len(rows):
+                values, known = F[numbers].to_numpy(dtype=np.float64), rows[numbers].to_numpy(dtype=np.float64)
+                out |= ((values >= known.min(axis=0)) & (values <= known.max(axis=0))).all(axis=1)
+        return out
+
     def _from(self, P: Floats, x: Floats) -> float:
         n, d = P.shape
         if self.norm == "l2":
