@@ -187,7 +187,7 @@ class Incumbents:
 
     @cached_property
     def rounding(self) -> float:
-        """How far the gaps of the goal may be off by rounding, in the arithmetic of the model."""
+        """The rounding of the gaps of the goal, in the arithmetic of the model."""
         return self.reducer.goal.rounding(self.statement.form, self.box)
 
     @cached_property
