@@ -39,6 +39,7 @@ __all__ = [
     "Relaxed",
     "Resolves",
     "Spaced",
+    "Stepwise",
     "SumsLeaves",
     "SumsTerms",
     "WeightedSum",
@@ -196,6 +197,18 @@ class Layered(Protocol):
     @property
     def n_outputs(self) -> int:
         """Number of scores."""
+        ...
+
+
+@runtime_checkable
+class Stepwise(Protocol):
+    """Scores in which numbers enter by steps ``[x <= cut]``: constant between the cuts."""
+
+    def over_cells(self, start: FloatArray, owner: IntArray, value: FloatArray) -> Layered | None:
+        """Return the scores over the canonical vector and, behind it, one 0/1 per cell of some numbers; None if no network.
+
+        `owner` has the number of each cell, `value` one of its values; `start` the values of all other numbers.
+        """
         ...
 
 

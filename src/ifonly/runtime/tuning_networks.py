@@ -24,6 +24,10 @@ class NetworkSearch(Group):
     most_entries: int = 2_000_000  # such inputs of one node, beyond which a solver is asked at once; measured: 0.14 s
     points: int = 2  # nodes of each round that are looked at for incumbents; guess
     polishes: int = 1  # linear pieces that are looked at from each of their points; guess
+    # The same where rows bend, by Newton's method; measured, "Networks inside of curves": one, up to twice the nodes.
+    bent_polishes: int = 3
+    most_thresholds: int = 6  # scores inside a composite that have a row of their own in a node; guess
+    looked_at: int = 64  # parts of what a single score may be, to see whether it is compared with a threshold; guess
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from ifonly.models.abilities import Ensemble
+from ifonly.models.forms.enclosing import Enclosure
 from ifonly.program.box import Box
 from ifonly.question.abilities import Counts
 from ifonly.question.criterion import HasConsequences
@@ -24,6 +25,7 @@ __all__ = [
     "OnlyWith",
     "Separable",
     "by_cells",
+    "enclosure_of",
     "fills_gaps",
     "largest_only",
     "linear_in_scores",
@@ -100,6 +102,12 @@ def linear_in_scores(statement: Statement, box: Box) -> Separable | None:
     if question is None or statement.costs().curves or question.goal.is_curved():
         return None
     return question if question.goal.rows() else None
+
+
+def enclosure_of(statement: Statement) -> Enclosure | None:
+    """Return the steps of a statement's form over its atoms; those of boxes that questions ask for again are remembered."""
+    form, box = statement.form, statement.box()
+    return statement.query.model.memo.get("enclosure", (id(form), box.key), lambda: Enclosure.of(form, box), keep=form)
 
 
 def over_balls(statement: Statement, box: Box) -> list[Enclosed]:

@@ -113,6 +113,16 @@ class Layers:
         return sum(len(block.constant) for block in self.blocks)
 
     @property
+    def straight(self) -> Layers | None:
+        """The rows, which are linear in the units."""
+        return self
+
+    @property
+    def off_by(self) -> FloatArray:
+        """Per row: how far it may be off."""
+        return self.room[-1]
+
+    @property
     def work(self) -> int:
         """Multiplications for the bounds of one box."""
         total, units = 0, 0
@@ -133,8 +143,8 @@ class Layers:
         spans: list[tuple[FloatArray, FloatArray]] = []  # per unit: the height of its lines, the extent of its inputs
         for block, room in zip(self.blocks, self.room, strict=False):
             before = self.blocks[: len(lines)]
-            above = _substituted(block.weights, block.constant + room, before, lines)
-            below = _substituted(-block.weights, -block.constant + room, before, lines)
+            above = _substituted(block.weights[None], (block.constant + room)[None], before, lines)
+            below = _substituted(-block.weights[None], (-block.constant + room)[None], before, lines)
             lower, upper = _ends(boxes, below, above)
             lines.append(enclosing_lines(block.slope, lower, upper))
             spans.append((_height(block.slope, lower, upper), boxes.extent(above[0])))
@@ -149,7 +159,7 @@ class Layers:
             piece = np.where(s > 0.0, 1.0, block.slope), np.zeros_like(s)
             lines.append((piece, piece))
             h = np.concatenate([h, block.activate(s)], axis=1)
-        slopes, constant = _substituted(self.rows, self.constant, self.blocks, lines)
+        slopes, constant = _substituted(self.rows[None], self.constant[None], self.blocks, lines)
         # without layers there is one piece, the same around all points
         return np.broadcast_to(slopes, (len(x), *slopes.shape[1:])), np.broadcast_to(constant, (len(x), len(self.rows)))
 
@@ -192,11 +202,27 @@ class EnclosedRows:
             h = np.concatenate([h, block.activate(s)], axis=1)
         return self._planes(lines)
 
-    def _planes(self, lines: Sequence[tuple[Bounds, Bounds]]) -> Planes:
+    def above(self, weights: FloatArray, constant: FloatArray) -> Planes:
+        """Return upper bounds of ``weights[i] @ rows + constant[i]``, sums of rows that differ from box to box.
+
+        They are off by no more than the sums of what the rows are off by.
+        """
+        layers = self.layers
+        own = constant + weights @ layers.constant + np.abs(weights) @ layers.room[-1]
+        return self._planes(self.lines, weights @ layers.rows, own)
+
+    def _planes(
+        self,
+        lines: Sequence[tuple[Bounds, Bounds]],
+        weights: FloatArray | None = None,
+        constant: FloatArray | None = None,
+    ) -> Planes:
         layers, taken = self.layers, list[FloatArray]()
-        slopes, constant = _substituted(layers.rows, layers.constant, layers.blocks, lines, taken)
+        if weights is None or constant is None:
+            weights, constant = layers.rows[None], (layers.constant + layers.room[-1])[None]
+        slopes, constant = _substituted(weights, constant, layers.blocks, lines, taken)
         n = len(self.boxes)
-        slopes, constant = (np.broadcast_to(a, (n, *a.shape[1:])) for a in (slopes, constant + layers.room[-1]))
+        slopes, constant = (np.broadcast_to(a, (n, *a.shape[1:])) for a in (slopes, constant))
         return Planes(slopes, constant, _looseness(self.boxes.extent(slopes), taken[::-1], self.spans))
 
 
@@ -222,9 +248,11 @@ def _substituted(
 ) -> tuple[FloatArray, FloatArray]:
     """Return slopes and constants of upper bounds of ``weights @ h + constant`` over the inputs, box by box.
 
+    Weights and constants are those of a box each, or one of each for all boxes.
+
     The coefficients with which the units of each block entered are appended to `taken`, last block first.
     """
-    slopes, total = weights[None], constant[None]
+    slopes, total = weights, constant
     for block, (under, over) in zip(reversed(blocks), reversed(lines), strict=True):
         width = block.weights.shape[1]
         on_units, slopes = slopes[:, :, width:], slopes[:, :, :width]

@@ -84,6 +84,8 @@ class Smooth:
         Share of that within which it is held closely around a refused point.
     bending
         Parts of which its bending is added up.
+    undo
+        The inverse of a function that rises, not a number where it has none.
     """
 
     function: Callable[[FloatArray], FloatArray]
@@ -93,6 +95,7 @@ class Smooth:
     scale: float = 1.0
     closely: float = DEFAULT.forms.closely
     bending: int = DEFAULT.forms.bending
+    undo: Callable[[FloatArray], FloatArray] | None = None
 
     def __call__(self, s: FloatArray) -> FloatArray:
         """Return the function's values."""
@@ -225,11 +228,23 @@ def _log_sigmoid_slope(s: FloatArray) -> FloatArray:
     return np.asarray(sigmoid(-s))
 
 
-SIGMOID = Smooth(sigmoid, _sigmoid_slope, inflections=(0.0,))
-LOG_SIGMOID = Smooth(_log_sigmoid, _log_sigmoid_slope)
-SOFTPLUS = Smooth(_softplus, sigmoid)
-EXP = Smooth(np.exp, np.exp)
-EXPM1 = Smooth(np.expm1, np.exp)
+def _logit(p: FloatArray) -> FloatArray:
+    return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def _inverse_log_sigmoid(y: FloatArray) -> FloatArray:
+    return np.asarray(-np.log(np.expm1(-y)))
+
+
+def _inverse_softplus(y: FloatArray) -> FloatArray:
+    return np.asarray(y + np.log(-np.expm1(-y)))
+
+
+SIGMOID = Smooth(sigmoid, _sigmoid_slope, inflections=(0.0,), undo=_logit)
+LOG_SIGMOID = Smooth(_log_sigmoid, _log_sigmoid_slope, undo=_inverse_log_sigmoid)
+SOFTPLUS = Smooth(_softplus, sigmoid, undo=_inverse_softplus)
+EXP = Smooth(np.exp, np.exp, undo=np.log)
+EXPM1 = Smooth(np.expm1, np.exp, undo=np.log1p)
 SQUARE = Smooth(np.square, _double, turns=(0.0,))
 
 

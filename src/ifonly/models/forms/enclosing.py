@@ -1,7 +1,8 @@
-"""Linear bounds of composite forms over many boxes at once: curves, shares, votes and means of trees and linear forms.
+"""Linear bounds of composite forms over many boxes at once: curves, shares, votes and means of atoms.
 
-A composite is a function of the scores of its *atoms*, ensembles and linear forms. Over a box of atom scores, rows of its
-scores are bounded from above by linear functions of the atom scores, substituted step by step from the outside inwards:
+A composite is a function of the scores of its *atoms*, ensembles, linear forms and networks. Over a box of atom
+scores, rows of its scores are bounded from above by linear functions of the atom scores, substituted step by step from the
+outside inwards:
 
     rows @ f(s) <= f(c) + sum_j d_j (s_j - c_j),    c the corner of the box at which the row is largest,
 
@@ -15,26 +16,28 @@ All arrays have the boxes as their first axis. Rounding is added to every bound 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
-from ifonly.models.abilities import AddsInFloats, Ensemble, LinearScores
+from ifonly.models.abilities import AddsInFloats, Ensemble, Layered, LinearScores, Stepwise
 from ifonly.models.form import Form
 from ifonly.models.forms.bends import LOG_SIGMOID, SIGMOID, Bend
 from ifonly.models.forms.compose import Combination, Mean, Stack, magnitude
 from ifonly.models.forms.curves import Curve, Softmax
-from ifonly.models.forms.envelopes import envelope, rises, secants
+from ifonly.models.forms.envelopes import envelope, reached, rises, secants
 from ifonly.models.forms.median import Median
-from ifonly.models.forms.planes import Rows, Step, size_of
+from ifonly.models.forms.planes import Narrows, Need, Rows, Step, kept, size_of
 from ifonly.models.forms.propagate import Bounds
 from ifonly.models.forms.ratios import SharesStep, SoftmaxStep
 from ifonly.models.forms.votes import Votes
 from ifonly.program.box import Box
+from ifonly.runtime.memo import cached_property
 from ifonly.tolerances import CHAINED_ROUNDING, ROUNDING, SCORE_OPERATIONS, TINY
 
-__all__ = ["Atom", "Enclosure", "Rows"]
+__all__ = ["Atom", "Enclosure", "Narrowed", "Rows"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -55,6 +58,16 @@ class _Affine:
         lower, upper = low @ up + high @ down + self.constant, high @ up + low @ down + self.constant
         return lower - room, upper + room
 
+    def narrowed(self, own: Bounds, given: Bounds, need: Need) -> Bounds:  # noqa: ARG002 - the protocol
+        """Return ends beyond which some sum leaves its interval, wherever its other terms are."""
+        low, high = given
+        wide = np.repeat(self.weights[None], len(low), axis=0)
+        rows = np.concatenate([wide, -wide], axis=1)
+        constant = np.concatenate([self.constant - own[0], own[1] - self.constant], axis=1)
+        size = CHAINED_ROUNDING * (np.abs(constant) + np.tile(np.abs(self.constant), 2))
+        ends = kept(Rows(rows, constant + size, rows), low, high, np.arange(low.shape[1]))
+        return ends.low, ends.high
+
     def rows(self, rows: Rows, low: FloatArray, high: FloatArray, at: FloatArray | None = None) -> Rows:  # noqa: ARG002 - the protocol
         """Substitute."""
         slopes = rows.slopes @ self.weights
@@ -74,6 +87,11 @@ class _Bent:
         """Return the values at both ends."""
         lower, upper = self._values(low), self._values(high)
         return lower - ROUNDING * np.abs(lower) - TINY, upper + ROUNDING * np.abs(upper) + TINY
+
+    def narrowed(self, own: Bounds, given: Bounds, need: Need) -> Bounds:  # noqa: ARG002 - the protocol
+        """Return the scores at which the functions have these values."""
+        ends = [reached(bend, own[0][:, k], own[1][:, k]) for k, bend in enumerate(self.bends)]
+        return np.column_stack([low for low, _ in ends]), np.column_stack([high for _, high in ends])
 
     def _values(self, s: FloatArray) -> FloatArray:
         return np.column_stack([bend(s[:, k]) for k, bend in enumerate(self.bends)])
@@ -130,6 +148,14 @@ class _Votes:
         must = can & (can.sum(axis=1, keepdims=True) == 1)
         return must.astype(np.float64), can.astype(np.float64)
 
+    def narrowed(self, own: Bounds, given: Bounds, need: Need) -> Bounds:  # noqa: ARG002 - the protocol
+        """Return the leads of a class that must be decided on: none is lost by more than rounding."""
+        low, high = np.full_like(given[0], -np.inf), np.full_like(given[1], np.inf)
+        must = own[0] > 0.0
+        for i, (k, m) in enumerate(self.pairs):
+            low[must[:, k], i], high[must[:, m], i] = -self.room[i], self.room[i]
+        return low, high
+
     def rows(self, rows: Rows, low: FloatArray, high: FloatArray, at: FloatArray | None = None) -> Rows:  # noqa: ARG002 - the protocol
         """Take the best class that may be decided on; lean towards its lead over those that are left."""
         can = self._can(low, high)[:, None]
@@ -166,11 +192,20 @@ class _Median:
 # -- the whole -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """An ensemble or a linear form, the place of its scores among those of all atoms, and how far they may be off."""
+    """An ensemble, a linear form or a network, the place of its scores among those of all atoms, and their rounding."""
 
     form: Form
     place: slice
     room: FloatArray
+
+
+class Narrowed(NamedTuple):
+    """Rows for scores at which none of them is negative, the box of these scores, and which boxes have none of them."""
+
+    rows: Rows
+    low: FloatArray
+    high: FloatArray
+    closed: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +215,7 @@ class Enclosure:
     Attributes
     ----------
     atoms
-        The ensembles and linear forms.
+        The ensembles, linear forms and networks.
     steps
         The functions of them, each with the places of what it is given, and of its own scores.
     out
@@ -229,6 +264,46 @@ class Enclosure:
             constant = inner.constant
         return Rows(slopes, constant, lean)
 
+    def narrowed(self, rows: Rows, low: FloatArray, high: FloatArray) -> Narrowed:
+        """Return rows as `rows` does, but only for scores at which none of them is negative, and the box of these scores."""
+        low, high, closed = low.copy(), high.copy(), np.zeros(len(low), dtype=np.bool_)
+        shape = (len(low), rows.slopes.shape[1], self.n_places)
+        slopes, lean = np.zeros(shape), np.zeros(shape)
+        slopes[:, :, self.out], lean[:, :, self.out] = rows.slopes, rows.lean
+        constant = np.broadcast_to(rows.constant, shape[:2])
+
+        def cut(places: IntArray, ends: Bounds) -> None:
+            # what is no number cuts nothing
+            lower = np.where(ends[0] > low[:, places], ends[0], low[:, places])
+            upper = np.where(ends[1] < high[:, places], ends[1], high[:, places])
+            empty = lower > upper
+            closed[empty.any(axis=1)] = True
+            low[:, places] = np.where(empty, low[:, places], lower)
+            high[:, places] = np.where(empty, high[:, places], upper)
+
+        for step, given, own in reversed(self.steps):
+            left = kept(Rows(slopes, constant, lean), low, high, own)
+            closed |= (left.spare < 0.0).any(axis=1)
+            cut(own, (left.low, left.high))
+            if isinstance(step, Narrows):
+                ends = (low[:, own], high[:, own]), (low[:, given], high[:, given])
+                cut(given, step.narrowed(*ends, left.need))
+            inner = step.rows(Rows(slopes[:, :, own], constant, lean[:, :, own]), low[:, given], high[:, given])
+            slopes[:, :, own] = lean[:, :, own] = 0.0
+            slopes[:, :, given] += inner.slopes
+            lean[:, :, given] += inner.lean
+            constant = inner.constant
+        left = kept(Rows(slopes, constant, lean), low, high, self.inner)
+        closed |= (left.spare < 0.0).any(axis=1)
+        cut(self.inner, (left.low, left.high))
+        return Narrowed(Rows(slopes, constant, lean), low, high, closed)
+
+    @cached_property
+    def inner(self) -> IntArray:
+        """The places of the atoms' scores."""
+        places = [np.arange(atom.place.start, atom.place.stop, dtype=np.int64) for atom in self.atoms]
+        return np.concatenate(places)
+
     def values(self, u: FloatArray) -> FloatArray:
         """Return the scores at all places of one canonical vector, but for the rounding of bounds."""
         s = np.zeros((1, self.n_places))
@@ -251,7 +326,7 @@ class _Building:
         if isinstance(form, Stack):
             parts = [self.places(part) for part in form.parts]
             return None if any(p is None for p in parts) else np.concatenate([p for p in parts if p is not None])
-        if isinstance(form, Ensemble | LinearScores):
+        if isinstance(form, Ensemble | LinearScores | Layered | Stepwise):
             own = self._new(form.n_outputs)
             self.atoms.append(Atom(form, slice(int(own[0]), int(own[-1]) + 1), self._room(form)))
             return own

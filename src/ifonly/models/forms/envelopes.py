@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
 from ifonly.arrays import FloatArray
 from ifonly.models.forms.bends import Bend, Broken, Smooth
 from ifonly.runtime.tuning import DEFAULT
-from ifonly.tolerances import CHAINED_ROUNDING, TINY
+from ifonly.tolerances import CHAINED_ROUNDING, ROUNDING, TINY
 
-__all__ = ["envelope", "rises", "secants"]
+__all__ = ["envelope", "reached", "rises", "secants"]
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -31,6 +32,34 @@ def rises(bend: Bend) -> bool:
     at = np.array([t + bend.scale * k for t in bend.inflections or (0.0,) for k in (-1.0, 0.0, 1.0)])
     slopes = np.asarray(bend.derivative(at))
     return bool((slopes >= 0.0).all()) and (not bend.inflections or bool(slopes.argmax() == 1))
+
+
+def reached(bend: Bend, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the interval of scores outside of which values of an increasing function are not in an interval.
+
+    The inverse proposes its ends; each is kept only if the function itself, rounded, is beyond the value there: as it never
+    falls, it is so everywhere behind. Where that fails, or there is no inverse, the end is infinite.
+    """
+    room = np.stack([ROUNDING * np.abs(end) + TINY for end in (low, high)])
+    with np.errstate(all="ignore"):  # where there is no inverse it is infinite, or no number
+        first, last = _inverse(bend, low - 2.0 * room[0], "left"), _inverse(bend, high + 2.0 * room[1], "right")
+        below, above = bend(first), bend(last)
+        first = np.where(below + room[0] < low, first, -np.inf)
+        last = np.where(above - room[1] > high, last, np.inf)
+    return first, last
+
+
+def _inverse(bend: Bend, value: FloatArray, side: Literal["left", "right"]) -> FloatArray:
+    """Return where an increasing function has a value; of many such scores the first, or the last."""
+    if isinstance(bend, Broken):
+        k = bend.ys.searchsorted(value, side=side)
+        a, b = np.maximum(k - 1, 0), np.minimum(k, len(bend.ys) - 1)
+        rise = bend.ys[b] - bend.ys[a]
+        share = np.where(rise > 0.0, (value - bend.ys[a]) / np.where(rise > 0.0, rise, 1.0), 0.0)
+        inside = bend.xs[a] + share * (bend.xs[b] - bend.xs[a])
+        return np.where(k == 0, -np.inf, np.where(k == len(bend.ys), np.inf, inside))
+    undo = bend.undo if isinstance(bend, Smooth) else None
+    return np.full(value.shape, np.nan) if undo is None else np.asarray(undo(value))
 
 
 def secants(

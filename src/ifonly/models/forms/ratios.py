@@ -15,8 +15,8 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.models.form import Form
 from ifonly.models.forms.bends import EXP, Bend
-from ifonly.models.forms.envelopes import envelope, secants
-from ifonly.models.forms.planes import Rows, size_of
+from ifonly.models.forms.envelopes import envelope, reached, secants
+from ifonly.models.forms.planes import Need, Rows, kept, size_of
 from ifonly.models.forms.propagate import Bounds
 from ifonly.runtime.tuning import DEFAULT
 from ifonly.tolerances import CHAINED_ROUNDING, ROUNDING, TINY
@@ -38,6 +38,31 @@ class SoftmaxStep:
         low, high = (b.reshape(-1, self.n, self.n) for b in (low, high))
         lower, upper = (np.exp(-np.logaddexp.reduce(b, axis=1)) for b in (high, low))
         return lower * (1.0 - CHAINED_ROUNDING), np.minimum(upper * (1.0 + CHAINED_ROUNDING), 1.0)
+
+    def narrowed(self, own: Bounds, given: Bounds, need: Need) -> Bounds:  # noqa: ARG002 - sums say more than single shares
+        """Return the leads at which ``sum_k (c_k - v) exp(d[k, a]) >= 0``, as ``sum_k c_k p_k >= v``, for a class ``a`` each.
+
+        What the other classes add at most bounds what one of them may take away; `a` is the class with the largest ``c``.
+        """
+        n = self.n
+        low, high = np.full((2, len(given[0]), n, n), -np.inf)
+        high = -high
+        each = np.arange(len(low))
+        for c, v in zip(need.slopes.transpose(1, 0, 2), need.least.T, strict=True):
+            first = c.argmax(axis=1)
+            with np.errstate(
+                over="ignore", invalid="ignore", divide="ignore"
+            ):  # infinite, or no number: nothing is known
+                least, most = (np.exp(b.reshape(-1, n, n)[each, :, first]) for b in given)
+                weights = c - v[:, None]
+                adds = weights * np.where(weights > 0.0, most, least)
+                others = _others(adds) + CHAINED_ROUNDING * _others((np.abs(c) + np.abs(v)[:, None]) * most)
+                end = np.log(others / -weights)
+                end = np.where(weights < 0.0, end + CHAINED_ROUNDING * (1.0 + np.abs(end)), np.inf)
+            end[each, first] = np.inf
+            high[each, :, first] = np.fmin(high[each, :, first], end)
+        low = np.maximum(low, -high.transpose(0, 2, 1))
+        return low.reshape(len(low), -1), high.reshape(len(low), -1)
 
     def rows(self, rows: Rows, low: FloatArray, high: FloatArray, at: FloatArray | None = None) -> Rows:
         """Bound rows by their derivatives: ``d f / d s_j = p_j (c_j - f)`` for ``f = sum_k c_k p_k``.
@@ -119,6 +144,17 @@ class SharesStep:
 
     def _ends(self, low: FloatArray, high: FloatArray) -> Bounds:
         return np.maximum(self.bend(low) * (1.0 - ROUNDING), TINY), self.bend(high) * (1.0 + ROUNDING) + TINY
+
+    def narrowed(self, own: Bounds, given: Bounds, need: Need) -> Bounds:  # noqa: ARG002 - sums say more than single shares
+        """Return the scores at which ``sum_k (c_k - v) g_k >= 0``, as the shares add up to ``v`` at least."""
+        least, most = self._ends(*given)
+        weights = need.slopes - need.least[:, :, None]
+        size = (np.abs(need.slopes) + np.abs(need.least)[:, :, None]) @ most[:, :, None]
+        rows = Rows(weights, CHAINED_ROUNDING * size[:, :, 0], weights)
+        left = kept(rows, least, most, np.arange(least.shape[1]))
+        ends = np.maximum(left.low, least), np.minimum(left.high, most)
+        low, high = reached(self.bend, ends[0].ravel(), ends[1].ravel())
+        return low.reshape(least.shape), high.reshape(least.shape)
 
     def rows(self, rows: Rows, low: FloatArray, high: FloatArray, at: FloatArray | None = None) -> Rows:
         """Bound ``sum_k c_k g_k / sum_m g_m``: by its derivatives ``(c_j - f) / sum g`` from a corner, or as a ratio."""

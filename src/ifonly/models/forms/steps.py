@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Integer, Numeric, Schema
-from ifonly.models.abilities import adds_exactly, spacing_of
+from ifonly.models.abilities import Layered, adds_exactly, spacing_of
 from ifonly.models.form import Form
 from ifonly.models.forms.additive import Axis, Table, additive
 from ifonly.models.forms.compose import combine, for_budget, magnitude, score_bounds, stack
@@ -25,7 +25,7 @@ from ifonly.models.forms.linear import Linear
 from ifonly.models.forms.nearest import Nearest
 from ifonly.models.forms.network import Network
 from ifonly.models.forms.polynomials import Polynomials
-from ifonly.models.forms.propagate import Bounds, Budget
+from ifonly.models.forms.propagate import Block, Bounds, Budget
 from ifonly.models.forms.trees import Trees
 from ifonly.models.read import Read
 from ifonly.models.reading.on_grids import on_grids
@@ -36,7 +36,7 @@ from ifonly.program.inputs import Inputs
 from ifonly.program.mip import Affine, Mip
 from ifonly.program.variables import Variables
 
-__all__ = ["Lift", "Stepped", "linear_form"]
+__all__ = ["Lift", "Stepped", "Units", "linear_form"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +176,20 @@ class _Longer(Variables):
 
 
 @dataclass(frozen=True, eq=False)
+class Units:
+    """Scores of a network, ``weights @ h + constant``, over the canonical vector, cells and its units."""
+
+    blocks: tuple[Block, ...]
+    weights: FloatArray
+    constant: FloatArray
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of scores."""
+        return len(self.constant)
+
+
+@dataclass(frozen=True, eq=False)
 class Stepped:
     """A form of the longer vector, as a form of the canonical one."""
 
@@ -240,6 +254,29 @@ class Stepped:
         """Refine the inner form."""
         inner = self.inner.refined(self.lift.rows(u[None, :])[0])
         return None if inner is None else replace(self, inner=inner)
+
+    def over_cells(self, start: FloatArray, owner: IntArray, value: FloatArray) -> Units | None:
+        """Return the scores over the canonical vector and the cells of some numbers, where they are those of a network."""
+        inner, lift = self.inner, self.lift
+        if not isinstance(inner, Layered):
+            return None
+        width = lift.schema.width
+        own = np.isin(lift.feature, owner)
+        fixed = lift.rows(start[None])[0, width:]
+        fixed[: len(own)][own] = 0.0
+        table = np.zeros((lift.size, len(owner)))
+        table[: len(own)] = (lift.feature[:, None] == owner) & (value <= lift.cut[:, None])
+
+        def carried(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+            on, steps, units = np.split(weights, [width, width + lift.size], axis=1)
+            return np.concatenate([on, steps @ table, units], axis=1), steps @ fixed
+
+        blocks = []
+        for block in inner.blocks:
+            weights, shift = carried(block.weights)
+            blocks.append(replace(block, weights=weights, constant=block.constant + shift))
+        weights, shift = carried(inner.weights)
+        return Units(tuple(blocks), weights, inner.constant + shift)
 
     def complete(self) -> Form:
         """Return the same function of rows without a missing value, over the canonical vector if there is no step."""

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.events import Built
 from ifonly.models.abilities import Ensemble, LinearScores
-from ifonly.models.forms.enclosing import Enclosure
 from ifonly.program.box import Box
 from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
@@ -28,7 +27,7 @@ from ifonly.search.composites.branching import Branching, Split
 from ifonly.search.composites.exchanges import Exchanges
 from ifonly.search.composites.prices import Prices
 from ifonly.search.composites.tables import Looked, Tables
-from ifonly.search.engine import Separable, linear_in_scores
+from ifonly.search.engine import Separable, enclosure_of, linear_in_scores
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.inputs.best_first import BestFirst, opened
 from ifonly.search.inputs.nodes import Nodes, Spent
@@ -51,8 +50,10 @@ class Composites:
         form = statement.form
         if isinstance(form, Ensemble | LinearScores) or linear_in_scores(statement, box) is None:
             return False
-        enclosure = _enclosed(statement)
-        return enclosure is not None and any(isinstance(atom.form, Ensemble) for atom in enclosure.atoms)
+        enclosure = enclosure_of(statement)
+        if enclosure is None or not all(isinstance(atom.form, Ensemble | LinearScores) for atom in enclosure.atoms):
+            return False
+        return any(isinstance(atom.form, Ensemble) for atom in enclosure.atoms)
 
     def search(self, statement: Statement, box: Box, progress: Progress) -> Found:
         """Search until the box is closed, or closing it would take longer than a solver may need."""
@@ -71,12 +72,6 @@ class Composites:
         return search.found(search.run())
 
 
-def _enclosed(statement: Statement) -> Enclosure | None:
-    """Return the steps of a statement's form; the few boxes that questions ask for again and again are remembered."""
-    form, box = statement.form, statement.box()
-    return statement.query.model.memo.get("enclosure", (id(form), box.key), lambda: Enclosure.of(form, box), keep=form)
-
-
 @dataclass(frozen=True, eq=False)
 class _Open:
     """An open node: its box, and how to split it."""
@@ -93,7 +88,7 @@ class _Search(BestFirst[_Open]):
     def __init__(self, statement: Statement, question: Separable, box: Box, incumbents: Incumbents) -> None:
         form, self.tuning = statement.form, statement.query.tuning.composites
         super().__init__(statement, question, box, incumbents, sorted(form.features()), self.tuning)
-        enclosure = _enclosed(statement)
+        enclosure = enclosure_of(statement)
         assert enclosure is not None
         self.tables = Tables(enclosure, box, self.places, self.free, statement.query.factual)
         self.rows, self.constant = question.goal.matrix(statement.margin, statement.tie)

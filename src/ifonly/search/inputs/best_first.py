@@ -112,12 +112,16 @@ class BestFirst(ABC, Generic[Node]):
     ) -> None:
         self.statement, self.box, self.incumbents, self.pace = statement, box, incumbents, pace
         self.progress, self.start = incumbents.progress, incumbents.start
-        self.places = Places.of(statement, box, features, self.start)
+        self.places = self._places(features)
         self.free = self.places.free(statement, question)
         self.bound, self.looked, self.at_once, self._order = self.free.elsewhere, 0, 1, count()
         # a solver may need the rest
         self.deadline = self.progress.deadline.within(pace.share * self.progress.deadline.left())
         self.open: list[tuple[float, int, Node]] = []
+
+    def _places(self, features: Iterable[int]) -> Places:
+        """Return the places of the features among some that the box leaves open."""
+        return Places.of(self.statement, self.box, features, self.start)
 
     def run(self) -> Ended:
         """Split the most promising nodes until none is left; say how that ended."""
@@ -160,7 +164,7 @@ class BestFirst(ABC, Generic[Node]):
             self.free,
             self.box.lower[numbers][None] - origin,
             self.box.upper[numbers][None] - origin,
-            self.box.allowed[at.entries][None],
+            at.allowed(self.box)[None],
             np.zeros(1, dtype=np.int64),
         )
 

@@ -65,8 +65,7 @@ class OverInputs(BestFirst[Node], Generic[Node]):
         """Return a canonical point; numbers on a grid are rounded away from their cheapest value."""
         u = self.start.copy()
         u[self.places.places] = self.free.raw(numbers, near)
-        u[self.places.entries] = 0.0
-        u[self.places.entries[levels]] = 1.0
+        self.places.take(u, levels)
         return self.places.schema.stored(u)
 
     def _cheapest_levels(self, nodes: Nodes, i: int) -> IntArray:

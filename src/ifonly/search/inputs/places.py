@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.data.schema import Numeric, Schema
@@ -15,6 +16,8 @@ from ifonly.search.engine import Separable
 from ifonly.search.inputs.free import Free, told_steps
 
 __all__ = ["Places"]
+
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +66,15 @@ class Places:
             origin,
             np.asarray(np.maximum(box.reach(), points.max(axis=0))),
         )
+
+    def allowed(self, box: Box) -> BoolArray:
+        """Return which levels a box allows."""
+        return np.asarray(box.allowed[self.entries])
+
+    def take(self, u: FloatArray, levels: IntArray) -> None:
+        """Put levels, one of each category, into a canonical vector."""
+        u[self.entries] = 0.0
+        u[self.entries[levels]] = 1.0
 
     def free(self, statement: Statement, question: Separable) -> Free:
         """Return these features with their costs; what is fixed elsewhere is paid, and counted."""
