@@ -39,10 +39,10 @@ def table(seed: int) -> tuple[pd.DataFrame, Any]:
     return X, np.where(score + rng.normal(0, 10, N) > score.median(), "yes", "no")
 
 
-@pytest.mark.parametrize("offset", [1e6, 3e6])
-@pytest.mark.parametrize("seed", [0, 2])
-def test_no_proof_leaves_out_what_the_rounding_of_support_vectors_decides(seed: int, offset: float) -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_no_proof_leaves_out_what_the_rounding_of_support_vectors_decides(seed: int) -> None:
     X, y = table(seed)
+    offset = 1e6
     model = moved(SVC(kernel="linear").fit(X, y), offset)
     X["far"] += int(offset)
     grid = itertools.product(range(X["far"].min(), X["far"].max() + 1), range(X["b"].min(), X["b"].max() + 1))
