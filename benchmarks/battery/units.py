@@ -27,6 +27,8 @@ def are_alike(q: Question, twin: Question) -> bool:
     drawn = ("norm", "scale", "target", "criteria", "diversity", "solver")
     if any(q.tags[head] != twin.tags[head] for head in drawn) or q.n != twin.n or q.want.label != twin.want.label:
         return False  # a fit that heeds units says other things, and the draws after that were others
+    if not np.allclose(_ends(q), _ends(twin), rtol=_SAME_SCORES, atol=0.0):
+        return False  # so was an end: of values that rounding puts in another order
     if q.partial and not _predict_alike(q, twin):
         return False  # likewise
     bent = q.partial and any(word in " ".join(q.world.words) for word in ("arcsinh", "PowerTransformer"))
@@ -36,6 +38,10 @@ def are_alike(q: Question, twin: Question) -> bool:
     same_rows = np.array_equal(changed(q.grid, q.factual), changed(twin.grid, twin.factual))
     wanted = all(np.array_equal(a, b) for a, b in zip(here.wanted, there.wanted, strict=True))
     return same_rows and wanted and np.array_equal(q.exists, twin.exists)
+
+
+def _ends(q: Question) -> tuple[float, float, float]:
+    return q.want.probability, q.want.low, q.want.high
 
 
 def _predict_alike(q: Question, twin: Question) -> bool:

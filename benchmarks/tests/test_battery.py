@@ -381,6 +381,14 @@ def test_a_proof_is_held_against_the_answer_in_another_unit() -> None:
     assert [f.kind for f in compared(q, impossible, twin, other)] == ["units"]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_questions_with_other_ends_are_not_compared() -> None:
+    # an end of -1253 in one unit and of -1265 in the other: no row of the grid lies between them, but single values do
+    q, twin = in_two_units(20261405, 2405092)
+    assert (q.want.low, twin.want.low) == (-1253.0, -1265.0)
+    assert not are_alike(q, twin)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
