@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -548,3 +548,17 @@ def test_a_further_model_is_asked_at_its_threshold_whatever_the_size_of_a_column
     )
     cost = (np.abs(grid.to_numpy() - row.to_numpy()) / [4, 8]).sum(axis=1)[shares >= level].min()
     assert answer[0].certificate.objective == pytest.approx(cost, rel=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_ball_beside_a_column_around_1e9_has_the_answer_that_enumeration_finds(norm: Any) -> None:
+    """By hand: only the far corner keeps the value when `d` is off by one, by more than the model rounds, but not by much."""
+    X = pd.DataFrame(list(itertools.product(range(1_000_000_000, 1_000_000_005), range(10))), columns=["w", "d"])
+    model = LinearRegression().fit(X, X["d"])
+    model.coef_, model.intercept_ = np.array([0.3, 0.01]), -3e8
+    least = float(model.predict(pd.DataFrame({"w": [1_000_000_004], "d": [8]}))[0]) - 1e-4
+    explainer = Explainer(model, X, criteria=[Proximity("l1", scale="range")])
+    ball = Robustness(radius=0.12, norm=norm, features=["d"])  # of nine: one
+    answer = explainer.explain(X.iloc[[0]], want=Target(at_least=least), criteria=[ball])
+    assert answer.status == "optimal"
+    assert answer[0].row.iloc[0].tolist() == [1_000_000_004, 9]

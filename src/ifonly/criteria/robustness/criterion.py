@@ -226,18 +226,20 @@ def _opened(training: Training, estimators: Sequence[Any]) -> list[Model]:
 def _room(query: Query, goal: Goal, reach: FloatArray) -> float:
     """Return the lead that can be told from a tie, for scores as they are in a ball of this size around the factual.
 
-    Of an answer alone the model itself is asked, so it need not be more than a program can tell from a tie: with a column
-    around 1e9 the bound of the rounding is a fifth of a probability, which cost answers and made a question impossible.
+    It need not be more than a program can tell from a tie, a share of what the scores can be at all: with a column around
+    1e9 many roundings of its terms are more than other columns change, which cost answers and made questions impossible. Of
+    an answer alone the model itself is asked; nobody asks it all over a ball, where its own rounding counts in full.
     """
     form, limits = goal.read.form, Box.of(query.schema, query.factual)
     noise = goal.rounding(form, limits)
+    double = noise * float(np.finfo(np.float64).eps) / goal.model.rounding
+    low, high = score_bounds(form, limits)
+    told = FEASIBILITY * float(np.max(high - low))
+    if not reach.any():
+        return min(max(PROGRAM_ROUNDINGS * double, MODEL_ROUNDINGS * noise), told)
+    rounding = max(min(PROGRAM_ROUNDINGS * double, told), MODEL_ROUNDINGS * noise)
     low, high = score_bounds(form, _ball(query, reach))
     width = float(np.max(high - low))
-    double = noise * float(np.finfo(np.float64).eps) / goal.model.rounding
-    rounding = max(PROGRAM_ROUNDINGS * double, MODEL_ROUNDINGS * noise)
-    if not reach.any():
-        low, high = score_bounds(form, limits)
-        return min(rounding, FEASIBILITY * float(np.max(high - low)))
     return BEYOND_A_TIE_IN_BALL * (width if np.isfinite(width) else 1.0) + rounding
 
 
