@@ -92,6 +92,7 @@ def _known_of_a_million() -> Table:
 
 _BALL = _with(Robustness(radius=_RADIUS))
 _PRICED = _with(Sparsity(price=0.1))
+_BOTH = (("", PLAIN), ("-priced", _PRICED))  # the distance alone, and with the default policy's price per change
 
 # -- groups ----------------------------------------------------------------------------------------------------------
 _largest = partial(_line, "l-infinity", ask=Ask("linf"))
@@ -101,6 +102,11 @@ _heloc = partial(_line, "l1, HELOC", table=heloc)
 _wine = partial(_line, "several classes", table=tables.wine)
 _digits = partial(_line, "several classes", table=tables.digits, goal=Goal(proven=0.8))
 _wide = partial(_line, "linear, wide", estimator=models.wide_logistic, kind="linear")
+_WINES: tuple[tuple[str, Callable[[], Any], Kind, Goal, str], ...] = (
+    ("wine-extra-40x6", models.extra_trees(40, 6), "extra", Goal(0.3), "2.9 s"),
+    ("wine-voting", models.soft_voting, "composite", Goal(0.5), "5.4 s"),
+    ("wine-calibrated", models.calibrated_forest, "composite", Goal(0.5), "19 s"),
+)
 _SHAPES: dict[str, tuple[Callable[[], Table], tuple[int, ...], Goal, str]] = {
     "german-mlp-1x100": (german, (100,), Goal(0.2), "0.7 s"),
     "german-mlp-2x64": (german, (64, 64), Goal(0.5, proven=1.0), "1.2 s, 4 of 5 proven in 90 s"),
@@ -161,9 +167,11 @@ _LIST = (
         ask=_with(Sparsity(at_most=4), probability=0.8),
         limit=5.0,
     ),
-    _wine("wine-extra-40x6", estimator=models.extra_trees(40, 6), kind="extra", goal=Goal(0.3), before="2.9 s"),
-    _wine("wine-voting", estimator=models.soft_voting, kind="composite", goal=Goal(0.5), before="5.4 s"),
-    _wine("wine-calibrated", estimator=models.calibrated_forest, kind="composite", goal=Goal(0.5), before="19 s"),
+    *(
+        _wine(f"{name}{end}", estimator=estimator, kind=kind, goal=goal, before=before, ask=ask)
+        for name, estimator, kind, goal, before in _WINES
+        for end, ask in _BOTH
+    ),
     _digits("digits-rf-100x5", estimator=forest(100, 5), kind="forest", before="1 of 2 proven in 30 to 50 s"),
     _digits(
         "digits-rf-default", estimator=models.default_forest(), kind="forest", before="0 of 1 proven in 30 to 50 s"
@@ -172,7 +180,7 @@ _LIST = (
     *(
         _line("networks", f"{name}{end}", table, network(*shape), "network", goal, before, ask)
         for name, (table, shape, goal, before) in _SHAPES.items()
-        for end, ask in (("", PLAIN), ("-priced", _PRICED))
+        for end, ask in _BOTH
     ),
     _line(
         "robust balls", "german-rf-100x5-ball", german, forest(100, 5), "forest", Goal(0.1), "0.4 to 0.6 s", ask=_BALL
