@@ -548,7 +548,7 @@ INLINE: dict[tuple[str, float], str] = {
     ("ifonly.search.cells.cost_tables", 1.5): "any number between the dearest share, 1, and the next line of costs, 2",
     ("ifonly.search.cells.keeping", 32): "the upper half of a word",
     ("ifonly.search.cells.split_prices", 4.0): "a price is paid and received, and added up in both",
-    ("ifonly.search.composites.prices", 4.0): "an end of a column that no cost reaches",
+    ("ifonly.search.composites.program", 4.0): "an end of a column that no cost reaches",
     ("ifonly.search.distances.enumeration", 1.5): "the next point of a grid, rounded down",
     ("ifonly.search.inputs.free", 4.0): "of the quadratic formula",
     ("ifonly.search.linear.shaving", 6): "columns of a table",

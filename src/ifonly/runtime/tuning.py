@@ -125,6 +125,15 @@ class CompositeSearch(_Numbers):
     rows: int = 3  # training rows whose changes are traded, where the search is not closed by then; guess
     traded_from: int = 2_000  # nodes after which that is done; guess
     priced_from: int = 100  # nodes after which leaves and cells are priced by a linear program; guess
+    relaxed_from: int = 300  # nodes after which scores of lines are split, with a linear program per part; guess
+    most_programs: int = 3_000  # parts after which that gives up; guess
+    relaxed_look: int = 200  # parts after which its progress is judged first, then whenever they double; guess
+    relaxed_share: float = 0.5  # of the time left, for all of it; guess
+    relaxed_root: float = 0.03  # share of that which its first program may take; guess
+    # Share of what a goal can be by which it may be missed at a program's point before scores are split; measured, "Splitting
+    # on scores, with a linear program per part": 0.02 to 0.05 are alike, 0.0001 and 0.1 slower.
+    missed: float = 0.03
+    rays: tuple[float, ...] = (1.0, 1e2, 1e4, 1e6)  # times a ray that must close a part without a point; guess
     points: int = 2  # nodes of each round whose points are taken to the threshold; guess
     polishes: int = 3  # steps towards it; guess
     tries: int = 6  # splits of a node that are tried by prices; measured, "Curves, votes and means without a program"

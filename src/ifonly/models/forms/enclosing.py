@@ -304,6 +304,11 @@ class Enclosure:
         places = [np.arange(atom.place.start, atom.place.stop, dtype=np.int64) for atom in self.atoms]
         return np.concatenate(places)
 
+    @property
+    def bends(self) -> bool:
+        """Whether some step is a curve or a share: planes above it come closer as its scores are kept to less."""
+        return any(isinstance(step, _Bent | SharesStep | SoftmaxStep) for step, _, _ in self.steps)
+
     def values(self, u: FloatArray) -> FloatArray:
         """Return the scores at all places of one canonical vector, but for the rounding of bounds."""
         s = np.zeros((1, self.n_places))

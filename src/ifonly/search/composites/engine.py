@@ -5,8 +5,9 @@ function of such sums and of linear scores. In a node, an interval for each numb
 rows of the goal are bounded from above by linear functions of these scores (`tables`), trees at their best open leaves. The
 least cost at which such a bound reaches 0 is a fractional knapsack over the linear parts, and bounds the cost of the node
 from below; where the search is not closed soon, so do prices of leaves and cells (`prices`). The node with the least bound
-is split next (`branching`). Where all trees are decided and no raw value matters, all points of a node have the same scores.
-A good incumbent comes first (`exchanges`): its budget closes leaves.
+is split next (`branching`); where scores of lines are curved, parts of inputs and scores are (`relaxed`). Where all trees are
+decided and no raw value matters, all points of a node have the same scores. A good incumbent comes first (`exchanges`): its
+budget closes leaves.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from ifonly.question.found import Ended, Found
 from ifonly.question.statement import Statement
 from ifonly.search.composites.branching import Branching, Split
 from ifonly.search.composites.exchanges import Exchanges
+from ifonly.search.composites.parts import View
 from ifonly.search.composites.prices import Prices
+from ifonly.search.composites.relaxed import Relaxed
 from ifonly.search.composites.tables import Looked, Tables
 from ifonly.search.engine import Separable, enclosure_of, linear_in_scores
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.inputs.best_first import BestFirst, opened
 from ifonly.search.inputs.nodes import Nodes, Spent
 from ifonly.search.progress import Progress
+from ifonly.solvers._loading import loads_within
 from ifonly.tolerances import BEYOND_ROUNDING, ORDINARY
 
 __all__ = ["Composites"]
@@ -95,7 +99,7 @@ class _Search(BestFirst[_Open]):
         self.branching = Branching(self.tables, form.raw(), self.tuning)
         self.beyond = BEYOND_ROUNDING * question.goal.rounding(form, box)
         self.prices: Prices | None = None
-        self._exchanged = self._priced = False  # each is tried once
+        self._exchanged = self._priced = self._relaxed = False  # each is tried once
 
     def is_ordinary(self) -> bool:
         """Whether no sum and no square overflows: a bound that is not a number would close what it does not bound."""
@@ -123,12 +127,43 @@ class _Search(BestFirst[_Open]):
             self._exchanged = True
             if self.exchange(self.incumbents.near_rows(self.tuning.rows)):
                 return True
+        curved = bool(self.tables.linear) and self.tables.enclosure.bends
+        if curved and not self._relaxed and self.looked >= self.tuning.relaxed_from:
+            self._relaxed = True
+            if self._relax(whole):
+                return True
         best = self.progress.best
         if self._priced or self.looked < self.tuning.priced_from or best is None:
             return False
         self._priced = True
         self._price(whole, best.u)
         return self.prices is not None
+
+    def _relax(self, whole: Nodes) -> bool:
+        """Split scores, with a linear program in each part; say whether that has closed the search."""
+        if not loads_within(self.deadline.left(), self.statement.query.tuning.solving.loading):
+            return False
+        whole = replace(whole, budget=self.progress.budget).reduced()
+        if len(whole):
+            goal = self.rows, self.constant
+            search = Relaxed(
+                self.tables, self.branching.raw, goal, whole, self.progress, self._offer_point, self.tuning
+            )
+            bound = search.run(self.deadline.within(self.tuning.relaxed_share * self.deadline.left()))
+            self.looked += search.looked
+            if np.isfinite(bound):
+                self.progress.raise_floor(bound)
+                return False
+        self.open.clear()
+        return True
+
+    def _offer_point(self, numbers: FloatArray, levels: IntArray, view: View, row: int) -> None:
+        """Offer a point, and the one that it is taken to at the threshold."""
+        points = self._points([(numbers, levels)])
+        self._offer(points)
+        if self.tables.linear:
+            slopes = self.tables.of_inputs(view.rows.lean[0, [row]])
+            self._polish(view.nodes, points, slopes, np.array([row]))
 
     def _price(self, whole: Nodes, u: FloatArray) -> None:
         """Price leaves and cells by a linear program that is right at the incumbent, and bound the open nodes anew."""

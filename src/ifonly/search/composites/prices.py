@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.models.forms.enclosing import Rows
-from ifonly.program.mip import Affine, Mip
 from ifonly.runtime.memo import cached_property
+from ifonly.search.composites.program import Program
 from ifonly.search.composites.tables import Tables
 from ifonly.search.inputs.free import Free
 from ifonly.search.inputs.nodes import Nodes
@@ -93,12 +93,13 @@ class Prices:
             atoms[atom.place] = True
         constant = G @ at[tables.enclosure.out] + c - slopes[:, atoms] @ at[atoms]
         cost = tables.cost
-        program = _Program(tables, free, raw, cost)
+        program = Program(tables, free, raw, cost)
         program.goal(slopes, constant)
         found = duals_of(program.mip.arrays(), seconds)
         if found is None:
             return None
-        return cls(tables, free, raw, *program.prices(found[0]), cost, G, c, at)
+        goal = np.maximum(found[0][program.goal_rows :], 0.0)
+        return cls(tables, free, raw, goal, *program.prices(found[0]), cost, G, c, at)
 
     def least(
         self, nodes: Nodes, cells: tuple[IntArray, IntArray], open_: BoolArray, spans: tuple[FloatArray, FloatArray]
@@ -181,131 +182,3 @@ class Prices:
             )
             out = np.minimum(out, np.where(low <= high, value, np.inf).min(axis=1))
         return out
-
-
-class _Program:
-    """The linear program over the tables: trees, cells, raw values and levels, and rows by which they agree."""
-
-    def __init__(self, tables: Tables, free: Free, raw: BoolArray, cost: FloatArray) -> None:
-        self.tables, self.free, self.raw, self.mip = tables, free, raw, Mip()
-        mip = self.mip
-        self.y = mip.columns(tables.n_leaves)
-        self.z = [mip.columns(int(n) - 1) for n in tables.size]
-        self.w = mip.columns(len(free.owner))
-        self.x: dict[int, Affine] = {}
-        self.keys: list[tuple[int, int, IntArray, IntArray, bool]] = []
-        self.tree = np.repeat(np.arange(len(tables.root)), tables.count)
-        # one leaf of each tree
-        mip.rows(self.tree, self.y, np.ones(len(self.y)), 1.0, 1.0, len(tables.root))
-        for k in range(len(tables.size)):
-            self._number(k, cost[tables.first[k] : tables.first[k] + tables.size[k]])
-        self._levels()
-
-    def _number(self, k: int, cost: FloatArray) -> None:
-        mip, z, tables, free = self.mip, self.z[k], self.tables, self.free
-        n = len(z)
-        if n > 1:
-            each = np.arange(n - 1, dtype=np.int64)
-            row, column = np.concatenate([each, each]), np.concatenate([z[1:], z[:-1]])
-            # behind a cell is behind all cells before it
-            mip.rows(row, column, np.repeat([1.0, -1.0], n - 1), -np.inf, 0.0, n - 1)
-        by_cell = Affine(z, np.diff(cost), float(cost[0]))
-        if not self.raw[k]:
-            mip.minimise(by_cell)
-        else:
-            own = slice(int(tables.first[k]), int(tables.first[k] + tables.size[k]))
-            low, high = tables.low[own], tables.high[own]
-            x = self.x[k] = mip.column(float(low[0]), float(high[-1]))
-            away = float(max(high[-1] - free.home[k], free.home[k] - low[0]))
-            paid = mip.column(0.0, 4.0 * float(free.rate[k] * away + cost.max() + 1.0))
-            # a value lies in its cell
-            mip.row(x - Affine(z, np.diff(low), float(low[0])), lower=0.0)
-            # ... at both ends of it
-            mip.row(x - Affine(z, np.diff(high), float(high[0])), upper=0.0)
-            for sign in (1.0, -1.0):
-                # it costs its distance
-                mip.row(paid + (x - float(free.home[k])) * (sign * float(free.rate[k])), lower=0.0)
-            # ... and no less than its cell
-            mip.row(paid - by_cell, lower=0.0)
-            mip.minimise(paid)
-        self._agree(k)
-
-    def _agree(self, k: int) -> None:
-        """Add the rows of trees along one number, for every cut of each tree."""
-        begin, end, last = self.tables.begin[k], self.tables.end[k], int(self.tables.size[k]) - 1
-        for after in (True, False):
-            where = np.flatnonzero(begin > 0 if after else end < last)
-            cut = (begin[where] - 1 if after else end[where]).astype(np.int64)
-            keys = np.unique(self.tree[where] * (last + 1) + cut)
-            tree, cut = keys // (last + 1), keys % (last + 1)
-            row, leaf = self._in_tree(tree)
-            inside = begin[leaf] > cut[row] if after else end[leaf] <= cut[row]
-            row, leaf = row[inside], leaf[inside]
-            each = np.arange(len(keys), dtype=np.int64)
-            row_, column = np.concatenate([row, each]), np.concatenate([self.y[leaf], self.z[k][cut]])
-            value = np.concatenate([np.ones(len(row)), np.full(len(each), -1.0 if after else 1.0)])
-            self.keys.append((k, self.mip.n_rows, tree, cut, after))
-            # leaves behind a cut need the value behind it, and leaves before it a value before it
-            self.mip.rows(row_, column, value, -np.inf, 0.0 if after else 1.0, len(keys))
-
-    def _in_tree(self, tree: IntArray) -> tuple[IntArray, IntArray]:
-        """Return all leaves of some trees, one tree after the other, with the number of the tree among these."""
-        count = self.tables.count[tree]
-        row = np.repeat(np.arange(len(tree), dtype=np.int64), count)
-        within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-        return row, self.tables.root[tree][row] + within
-
-    def _levels(self) -> None:
-        mip, free, holds = self.mip, self.free, self.tables.holds
-        if not free.first.size:
-            return
-        # one level of each category
-        mip.rows(free.owner.astype(np.int64), self.w, np.ones(len(self.w)), 1.0, 1.0, len(free.first))
-        mip.minimise(Affine(self.w, free.level_cost))
-        entry, leaf = np.nonzero(~holds)
-        keys, row = np.unique(entry * len(self.tables.root) + self.tree[leaf], return_inverse=True)
-        each = np.arange(len(keys), dtype=np.int64)
-        self.level_rows, self.level_of = mip.n_rows, keys // max(len(self.tables.root), 1)
-        self.level_tree = keys % max(len(self.tables.root), 1)
-        column = np.concatenate([self.y[leaf], self.w[self.level_of]])
-        # a level rules out the leaves that do not hold it
-        mip.rows(np.concatenate([row, each]), column, np.ones(len(column)), -np.inf, 1.0, len(keys))
-
-    def goal(self, slopes: FloatArray, constant: FloatArray) -> None:
-        """Add the rows of the goal, linear in the scores of the atoms."""
-        tables, worth, inputs = self.tables, self.tables.worth(slopes[None])[0], self.tables.of_inputs(slopes)
-        self.goal_rows = self.mip.n_rows
-        for r in range(len(slopes)):
-            total = Affine(self.y, worth[r], float(constant[r]))
-            for atom, base in zip(tables.trees, tables.base, strict=True):
-                total = total + float(slopes[r, atom.place] @ base)
-            for atom, shift in zip(tables.linear, tables.shift, strict=True):
-                total = total + float(slopes[r, atom.place] @ shift)
-            for k, x in self.x.items():
-                total = total + x * float(inputs[r, k])
-            # the row is at least 0
-            self.mip.row(total + Affine(self.w, inputs[r, self.free.n_numbers :]), lower=0.0)
-
-    def prices(self, duals: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the prices of the goal's rows, the charges of leaves, the rebates of cells and those of levels."""
-        tables = self.tables
-        goal = np.maximum(duals[self.goal_rows :], 0.0)
-        charge, rebate = np.zeros(tables.n_leaves), np.zeros(len(tables.low))
-        for k, first, tree, cut, after in self.keys:
-            price = np.maximum(-duals[first : first + len(tree)], 0.0)
-            row, leaf = self._in_tree(tree)
-            inside = tables.begin[k][leaf] > cut[row] if after else tables.end[k][leaf] <= cut[row]
-            np.add.at(charge, leaf[inside], price[row[inside]])
-            own = slice(int(tables.first[k]), int(tables.first[k] + tables.size[k]))
-            total = np.bincount(cut, price, int(tables.size[k]))
-            before = np.cumsum(total) - total
-            rebate[own] += before if after else total.sum() - before
-        levels = np.zeros(len(self.w))
-        if self.free.first.size:
-            price = np.maximum(-duals[self.level_rows : self.level_rows + len(self.level_of)], 0.0)
-            by_level = np.bincount(self.level_of, price, len(self.w))
-            levels = np.add.reduceat(by_level, self.free.first)[self.free.owner] - by_level
-            entry, leaf = np.nonzero(~tables.holds)
-            keys = self.level_of * len(tables.root) + self.level_tree
-            np.add.at(charge, leaf, price[np.searchsorted(keys, entry * len(tables.root) + self.tree[leaf])])
-        return goal, charge, rebate, levels

@@ -237,10 +237,10 @@ class Tables:
 
     def spans(self, nodes: Nodes) -> tuple[FloatArray, FloatArray]:
         """Return bounds of all scores in nodes."""
-        return self.enclosure.bounds(*self._spans(nodes, self.open(*self.cells(nodes), nodes.allowed)))
+        return self.enclosure.bounds(*self.scores(nodes, self.open(*self.cells(nodes), nodes.allowed)))
 
-    def _spans(self, nodes: Nodes, open_: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Return bounds of the scores of all atoms, in the places of all scores."""
+    def scores(self, nodes: Nodes, open_: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return bounds of the scores of all atoms, in the places of all scores, the leaves that are open given."""
         low, high = np.zeros((2, len(nodes), self.enclosure.n_places))
         for i, atom in enumerate(self.trees):
             own, first = self._own(i)
@@ -276,7 +276,7 @@ class Tables:
             nodes, low, high, open_ = nodes.pick(some), low[some], high[some], open_[some]
         if not len(nodes):
             return None
-        spans = self.enclosure.bounds(*self._spans(nodes, open_))
+        spans = self.enclosure.bounds(*self.scores(nodes, open_))
         shape = (len(nodes), *rows.shape)
         asked = Rows(np.broadcast_to(rows, shape), constant, np.broadcast_to(rows, shape))
         bound = self.enclosure.rows(asked, *spans)
