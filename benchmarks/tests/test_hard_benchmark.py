@@ -58,7 +58,7 @@ def line(ask: Ask = PLAIN) -> Line:
 # -- the table -------------------------------------------------------------------------------------------------------
 def test_lines_are_those_of_the_issue() -> None:
     assert {known.group for known in LINES.values()} == GROUPS
-    assert len(LINES) == 48
+    assert len(LINES) == 51
     for known in LINES.values():
         assert known.before
         assert any(value is not None for name, value in asdict(known.goal).items() if name != "within")

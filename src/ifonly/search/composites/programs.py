@@ -56,7 +56,7 @@ class Solved:
 
     bound: float
     leaves: FloatArray
-    cells: list[FloatArray]
+    cells: tuple[FloatArray, ...]
     levels: FloatArray
     raw: FloatArray
     paid: FloatArray
@@ -102,7 +102,7 @@ class Programs:
         raw, paid = np.full((2, k), np.nan)
         for j, x in program.x.items():
             raw[j], paid[j] = x.value(v), program.paid[j].value(v)
-        return Solved(bound, v[program.y], [v[z] for z in program.z], v[program.w], raw, paid, v[self.s])
+        return Solved(bound, v[program.y], tuple(v[z] for z in program.z), v[program.w], raw, paid, v[self.s])
 
     # -- the program of a part -----------------------------------------------------------------------------------
     def _set_bounds(self, view: View) -> None:
