@@ -322,13 +322,20 @@ class Hull:
         return min(self._from(self.points(rows) - x, np.zeros_like(x)) for rows in self.groups if len(rows))
 
     def between_ends(self, F: pd.DataFrame) -> Mask:
-        """Say which rows lie, in each number, between the ends of a group: no tolerance moves a neighbouring float there."""
+        """Say which rows lie, in each number, between the ends of a group: no tolerance moves a neighbouring float there.
+
+        A level is a corner of its column, so that only rows of the group with the same levels have a share in such a row.
+        """
         out = np.zeros(len(F), dtype=np.bool_)
-        numbers = [c.name for c in self.data.columns if c.numeric and c.name in self.names]
+        columns = [c for c in self.data.columns if c.name in self.names]
+        numbers, levels = [c.name for c in columns if c.numeric], [c.name for c in columns if not c.numeric]
+        values, corner = F[numbers].to_numpy(dtype=np.float64), F[levels].astype(object).to_numpy()
         for rows in self.groups:
-            if len(rows):
-                values, known = F[numbers].to_numpy(dtype=np.float64), rows[numbers].to_numpy(dtype=np.float64)
-                out |= ((values >= known.min(axis=0)) & (values <= known.max(axis=0))).all(axis=1)
+            known, at = rows[numbers].to_numpy(dtype=np.float64), rows[levels].astype(object).to_numpy()
+            for held in {tuple(row) for row in at}:
+                ends = known[[tuple(row) == held for row in at]]
+                inside = ((values >= ends.min(axis=0)) & (values <= ends.max(axis=0))).all(axis=1)
+                out |= inside & np.array([tuple(row) == held for row in corner], dtype=np.bool_)
         return out
 
     def _from(self, P: Floats, x: Floats) -> float:

@@ -389,6 +389,15 @@ def test_questions_with_other_ends_are_not_compared() -> None:
     assert not are_alike(q, twin)
 
 
+def test_only_rows_of_the_same_levels_hold_a_row_between_their_ends() -> None:
+    # of the green rows there is one, a float below what may not fall: rows of another colour do not raise it
+    q = draw_question(20261704, 2409721, draw_world(20261704, 2409721 // BLOCK))
+    near = q.factual.assign(w0=6, f1=False, c3="green")
+    possible, sure = q.slow[0].masks(near)
+    assert possible[0]
+    assert not sure[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
