@@ -79,3 +79,13 @@ def explainer(criteria: Any = None, last: Any = None, y: Any = None, **options: 
     X = people()
     model = pipeline(X, labels(X) if y is None else y(X), last)
     return Explainer(model, X, schema=schema(X, **options), criteria=criteria)
+
+
+def shares(frame: pd.DataFrame, factual: pd.Series) -> pd.DataFrame:
+    """Return how far each row is from one of them, per feature: numbers in ranges, words by 1 where they differ."""
+    out = {}
+    for name in frame:
+        words = not pd.api.types.is_numeric_dtype(frame[name])
+        away = (frame[name] != factual[name]).astype(float) if words else (frame[name] - factual[name]).abs()
+        out[name] = away if words else away / (frame[name].max() - frame[name].min())
+    return pd.DataFrame(out)

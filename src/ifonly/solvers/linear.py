@@ -18,7 +18,7 @@ from ifonly.solvers.bounds import safe_bound
 from ifonly.solvers.highs import load
 from ifonly.tolerances import LP_EXACT
 
-__all__ = ["duals_of", "solve_linear"]
+__all__ = ["duals_of", "ray_of", "solve_linear"]
 
 
 def solve_linear(program: MipArrays, limits: Limits, *, exact: bool = False) -> Solution:
@@ -78,7 +78,7 @@ def _is_empty(highs: Any, program: MipArrays) -> bool:
     # a single row whose columns cannot add up to what it asks for
     if any(safe_bound(program, y, np.zeros(program.n_columns)) > 0.0 for y in _suspects(program)):
         return True
-    ray = _ray(highs, program.n_rows)
+    ray = ray_of(highs, program.n_rows)
     return ray is not None and safe_bound(program, ray, np.zeros(program.n_columns)) > 0.0
 
 
@@ -98,7 +98,7 @@ def duals_of(program: MipArrays, seconds: float, *, infeasible: bool = False) ->
             highs.clearSolver()
         highs.run()
         if infeasible:
-            ray = _ray(highs, program.n_rows)
+            ray = ray_of(highs, program.n_rows)
             tried = [*_suspects(program), *([] if ray is None else [ray])]
             proofs = [(y, safe_bound(program, y, nothing)) for y in tried]
             best = max(proofs, key=lambda pair: pair[1], default=None)
@@ -129,7 +129,8 @@ def _suspects(program: MipArrays) -> Iterator[FloatArray]:
                 yield y
 
 
-def _ray(highs: Any, n_rows: int) -> FloatArray | None:
+def ray_of(highs: Any, n_rows: int) -> FloatArray | None:
+    """Return the ray of the duals that HiGHS has for a program without a point; None where it has none."""
     found = highs.getDualRay()
     # (status, whether there is one, the ray)
     if not isinstance(found, tuple) or len(found) < 3 or not found[1]:

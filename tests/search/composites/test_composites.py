@@ -35,7 +35,7 @@ from ifonly.search.composites import Composites
 from ifonly.search.engines import ENGINES, WITH_SOLVER, find
 from ifonly.solvers.backend import Limits
 from portions import diagonals, one_in
-from questions import HOUSES, labels, people, pipeline
+from questions import HOUSES, labels, people, pipeline, shares
 
 GRID = pd.DataFrame(
     list(itertools.product(range(7), np.round(np.arange(-2, 3) * 0.1, 1), ["red", "green", "blue", "black"], [0, 1])),
@@ -104,9 +104,8 @@ def test_optimum_equals_enumeration(kind: str, seed: int) -> None:
     for i in rng.permutation(len(GRID))[:3]:
         factual = GRID.iloc[int(i)]
         want = int(rng.choice([c for c in set(said) if c != said[i]]))
-        d = {c: (GRID[c] - factual[c]).abs() / (GRID[c].max() - GRID[c].min()) for c in ("size", "weight", "new")}
-        d["colour"] = (GRID["colour"] != factual["colour"]).astype(float)
-        table = pd.DataFrame(d).mul(pd.Series(weights).reindex(list(d)).fillna(1.0))
+        away = shares(GRID, factual)
+        table = away.mul(pd.Series(weights).reindex(away.columns).fillna(1.0))
         cost = (table**2 if square else table).sum(axis=1)
         changed = (table > 0).sum(axis=1)
         good = (said == want) & (changed <= at_most).to_numpy()

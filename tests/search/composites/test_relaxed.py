@@ -27,6 +27,7 @@ from ifonly.search.engine import separable
 from ifonly.search.incumbents import Incumbents
 from ifonly.search.progress import Progress
 from portions import one_in
+from questions import shares
 
 GRID = pd.DataFrame(
     list(itertools.product(range(7), np.round(np.arange(-2, 3) * 0.1, 1), ["red", "green", "blue"], [0, 1])),
@@ -156,9 +157,7 @@ def test_optimum_equals_enumeration(kind: str, seed: int) -> None:
     for i in rng.permutation(len(GRID))[:3]:
         factual = GRID.iloc[int(i)]
         want = int(rng.choice([c for c in set(said) if c != said[i]]))
-        d = {c: (GRID[c] - factual[c]).abs() / (GRID[c].max() - GRID[c].min()) for c in ("size", "weight", "new")}
-        d["colour"] = (GRID["colour"] != factual["colour"]).astype(float)
-        table = pd.DataFrame(d)
+        table = shares(GRID, factual)
         changed = (table > 0).sum(axis=1)
         cost = (table**2 if square else table).sum(axis=1) + price * changed
         good = (said == want) & (changed <= at_most).to_numpy()

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.tuning import CompositeSearch
 from ifonly.search.composites.tables import Looked, Tables
+from ifonly.search.inputs.free import Free
 from ifonly.search.inputs.nodes import Nodes, Spent
 from ifonly.tolerances import DUST, ROUNDING, TINY
 
-__all__ = ["Branching", "Chosen", "Split"]
+__all__ = ["Branching", "Chosen", "Split", "behind_cell", "beside_level"]
 
 BoolArray = npt.NDArray[np.bool_]
 Child = tuple[FloatArray, FloatArray, BoolArray]
@@ -216,9 +217,9 @@ class _Node:
         by_curve = float(loose[feature]) if feature >= 0 else -1.0
         if by_cell > 0.0 and by_cell >= max(by_entry, by_curve):
             k = int(tables.number_of[cell])
-            return self._behind(k, cell - int(tables.first[k]))
+            return behind_cell(tables, k, cell - int(tables.first[k]))
         if by_entry > 0.0 and by_entry >= by_curve:
-            return self._level(entry)
+            return beside_level(self.free, entry)
         if by_curve > 0.0:
             return self._feature(feature)
         return self._beside(best) or (self._feature(int(wide.argmax())) if wide.any() else None)
@@ -234,17 +235,6 @@ class _Node:
             return np.concatenate([wide, np.zeros(len(free.first), dtype=np.bool_)])
         return np.concatenate([wide, np.add.reduceat(nodes.allowed[i], free.first, dtype=np.int64) > 1])
 
-    def _behind(self, k: int, cell: int) -> Split:
-        """Split a number behind a cell."""
-        at = int(self.tables.first[k]) + cell
-        return Split(k, ((-np.inf, float(self.tables.high[at])), (float(self.tables.low[at + 1]), np.inf)))
-
-    def _level(self, entry: int) -> Split:
-        """Split one level from the others of its category."""
-        this = np.arange(len(self.free.owner)) == entry
-        own = self.free.owner == self.free.owner[entry]
-        return Split(levels=(~own | this, ~this))
-
     def _beside(self, best: _Best) -> Split | None:
         """Split where the best leaves, which all meet, end: the side that does not hold them loses most there."""
         i, tables = self.i, self.tables
@@ -257,7 +247,7 @@ class _Node:
                 (int(end.min(initial=int(self.high[k]))), end < self.high[k]),
             ):
                 if trees.any():
-                    choices.append((float(spread[trees].sum()), self._behind(k, cell)))
+                    choices.append((float(spread[trees].sum()), behind_cell(tables, k, cell)))
         allowed = self.nodes.allowed[i]
         for a, b in pairwise(np.append(self.free.first, len(self.free.owner))):
             held = best.holds[a:b, i]
@@ -311,6 +301,19 @@ class _Node:
             cheap = np.where(top, free.level_cost[a:b], np.inf)
             levels.append(chosen if top[chosen - a] and tables.linear else int(a) + int(cheap.argmin()))
         return numbers, np.array(levels, dtype=np.int64)
+
+
+def behind_cell(tables: Tables, k: int, cell: int) -> Split:
+    """Return the split of a number behind a cell."""
+    at = int(tables.first[k]) + cell
+    return Split(k, ((-np.inf, float(tables.high[at])), (float(tables.low[at + 1]), np.inf)))
+
+
+def beside_level(free: Free, entry: int) -> Split:
+    """Return the split of one level from the others of its category."""
+    this = np.arange(len(free.owner)) == entry
+    own = free.owner == free.owner[entry]
+    return Split(levels=(~own | this, ~this))
 
 
 def _with(values: FloatArray, k: int, value: float) -> FloatArray:

@@ -29,6 +29,7 @@ from ifonly.search.composites.program import Program
 from ifonly.search.composites.tables import Tables
 from ifonly.search.inputs.free import Free
 from ifonly.solvers.highs import load
+from ifonly.solvers.linear import ray_of
 from ifonly.tolerances import CHAINED_ROUNDING
 
 __all__ = ["Programs", "Solved"]
@@ -153,11 +154,8 @@ class Programs:
         return bool(self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
     def _by_ray(self, view: View, slopes: FloatArray, constant: FloatArray, bound: float) -> float:
-        found = self.highs.getDualRay()
-        if not isinstance(found, tuple) or len(found) < 3 or not found[1]:
-            return bound
-        ray = np.asarray(found[2], dtype=np.float64)
-        if ray.size != self.arrays.n_rows or not ray.any():
+        ray = ray_of(self.highs, self.arrays.n_rows)
+        if ray is None or not ray.any():
             return bound
         ray = ray / np.abs(ray).max()
         return max([bound, *(self._bound(view, times * ray, slopes, constant) for times in self.tuning.rays)])

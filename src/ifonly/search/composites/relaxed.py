@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ifonly.arrays import FloatArray, IntArray
 from ifonly.runtime.deadline import Deadline
 from ifonly.runtime.tuning import CompositeSearch
-from ifonly.search.composites.branching import Split
+from ifonly.search.composites.branching import Split, behind_cell, beside_level
 from ifonly.search.composites.parts import Part, Parts, View
 from ifonly.search.composites.programs import Programs, Solved
 from ifonly.search.composites.tables import Tables
@@ -198,8 +198,7 @@ class Relaxed:
                     best, out = float(lost.max()), (k, int(cuts[lost.argmax()]))
         split = None
         if out is not None:
-            at = int(tables.first[out[0]]) + out[1]
-            split = Split(out[0], ((-np.inf, float(tables.high[at])), (float(tables.low[at + 1]), np.inf)))
+            split = behind_cell(tables, *out)
         for a, b in pairwise(np.append(free.first, len(free.owner))):
             allowed = view.nodes.allowed[0, a:b]
             if allowed.sum() < 2:
@@ -209,14 +208,8 @@ class Relaxed:
             lost = np.minimum(~holds @ share, only) + np.minimum(solved.levels[a:b], 1.0 - solved.levels[a:b])
             lost = np.where(allowed, lost, 0.0)
             if lost.max() > best:
-                best, split = float(lost.max()), self._level(int(a) + int(lost.argmax()))
+                best, split = float(lost.max()), beside_level(free, int(a) + int(lost.argmax()))
         return split
-
-    def _level(self, entry: int) -> Split:
-        """Split one level from the others of its category."""
-        this = np.arange(len(self.free.owner)) == entry
-        own = self.free.owner == self.free.owner[entry]
-        return Split(levels=(~own | this, ~this))
 
     def _of_numbers(self, view: View, solved: Solved) -> Split | None:
         """Return the split of the number whose price is paid least, or that lies between points of its grid."""
